@@ -64,10 +64,7 @@ class NextSeeds:
 
     @property
     def chance(self) -> float | None:
-        """Return the expected share of open questions that the new seeds decide.
-
-        The number of seeds is then `seeds_at_decision`. None if unknown.
-        """
+        """Return the expected share of open questions that `seeds_at_decision` seeds decide, if known."""
         return None if self.expected is None else self.expected / self.undecided
 
 
@@ -221,10 +218,7 @@ def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
 
 
 def _combined(statement: Statement, chances: Mapping[Comparison, _Chances]) -> _Chances:
-    """Return the chances that a statement will be confirmed or refuted, from those of its comparisons.
-
-    The comparisons are treated as independent.
-    """
+    """Return the chances of a statement, from those of its comparisons, which are treated as independent."""
     match statement:
         case Comparison():
             return chances[statement]
@@ -257,10 +251,7 @@ def decided_differences(study: Study, outcomes: pl.DataFrame) -> tuple[int, int]
 
 
 def _judged_differences(made: TableCells) -> list[dict[CellPair, DecidedDifference]]:
-    """Return the tested differences of a table, by the pair of cells, for each column.
-
-    Columns without a margin, the smallest difference that matters, are left out.
-    """
+    """Return the tested differences by the pair of cells, for each column with a margin."""
     return [
         {**made.differences[column.metric.name, column.level].decided, **best.rivals}
         for column, best in zip(made.columns, made.bold_cells, strict=True)

@@ -1,6 +1,4 @@
-"""Ablations that a reviewer may request and that a study lacks.
-
-They are returned as a list or as a study file.
+"""Ablations that a reviewer may request and that a study lacks, as a list or as a study file.
 
 Every request is a cell close to a model of the study: another recipe, or another value of one setting. A
 model is a recipe of the study, in the cell whose other levels are those of the baseline.
@@ -331,10 +329,7 @@ def _model_name(study: Study, names: Sequence[str], trial: Trial) -> str:
 
 
 def _base_cells(study: Study, cells: Sequence[Trial]) -> dict[str, Trial]:
-    """Map each model's name to one of its cells, the baseline's model first.
-
-    Of the model's cells, it is the one that shares the most levels with the baseline.
-    """
+    """Map each model's name to its cell that is most like the baseline, the baseline's model first."""
     names = _recipe_factors(study)
     standard = study.design.baseline_of({name: levels[0] for name, levels in study.factors.items()})
 
@@ -396,10 +391,7 @@ def _parts(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
 
 
 def _is_null(model: RequestedCell, recipe: Recipe) -> bool:
-    """Return whether a changed recipe computes the same as the model's recipe.
-
-    It does so if they differ only in spans (windows) that are longer than every sequence.
-    """
+    """Return whether recipes differ only in spans (windows) that are longer than every sequence."""
     settings = model.settings
     if settings.task.interface.past or settings.train.curriculum is not None:
         return False
@@ -490,10 +482,7 @@ def _settings(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterat
 def _request(
     kind: RequestKind, models: Sequence[RequestedCell], path: KeyPath, values: Iterable[object]
 ) -> Iterator[Request]:
-    """Yield a request for each new value of a key in the study file, such as another batch size.
-
-    A request has a cell for each model that can have the value.
-    """
+    """Yield a request for each new value of a key of study files, in all models that can have the value."""
     key = path[-2] if path[-1] == "name" else path[-1]
     for value in values:
         change = f"− {key}" if value is None else f"{key} = {value}"

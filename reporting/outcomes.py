@@ -187,10 +187,7 @@ def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
 
 
 def overrides_sentence(overrides: Sequence[str]) -> str:
-    """Return a sentence on the overridden settings, for a table's caption.
-
-    It is "" if there are none. Overridden levels are left out, since the table shows them.
-    """
+    """Return a sentence on the overridden settings, without levels, which a table shows; "" for none."""
     changed = [change for change in overrides if not change.startswith("factors.")]
     return one_line(f"Changed from the study's file: {', '.join(changed)}.") if changed else ""
 

@@ -272,10 +272,7 @@ class CellResults:
                 return (-math.inf, math.inf)
 
     def is_censored(self, comparison: Comparison, seeds: Collection[int]) -> bool:
-        """Return whether a comparison uses the cost to reach a target that a training of these seeds missed.
-
-        A training that diverged has missed it, too.
-        """
+        """Return whether a training of these seeds missed a target of a comparison, as a diverged one has."""
         parts = [self._answers[each].ends for each in iter_quantities(comparison) if is_target(each.metric)]
         return any(math.isinf(ends[seed][1]) for ends in parts for seed in ends.keys() & set(seeds))
 

@@ -282,10 +282,7 @@ _SIGN_WORDS = {">": "more than", "<": "less than", ">=": "at least", "<=": "at m
 
 
 def _tested_for(comparison: Comparison) -> str:
-    """Describe the test of a comparison with an added number, as in `tested for more than 0.01`.
-
-    The text is empty if no number is added.
-    """
+    """Describe the test of a comparison with an added number: `tested for more than 0.01`; else ""."""
     if not comparison.added:
         return ""
     unit = _unit(comparison)

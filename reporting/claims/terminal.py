@@ -228,10 +228,7 @@ def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:
 
 
 def _has_stricter_level(checked: ClaimResult) -> bool:
-    """Return whether intervals are wider because several comparisons are tested at once.
-
-    Hochberg's correction widens them until all comparisons of the claim are decided.
-    """
+    """Return whether Hochberg's correction for several undecided comparisons has widened intervals."""
     return checked.level > checked.level_of_look + 1e-9 and any(each.interval for each in checked.findings)
 
 
@@ -272,10 +269,7 @@ def _rows(checked: ClaimResult) -> Iterator[_ClaimRow]:
 
 
 def _unlearnt_sentences(study: Study, outcomes: pl.DataFrame) -> Iterator[str]:
-    """Yield sentences on tasks that no model has learnt.
-
-    There is a sentence for each metric of a task. Only models in the claims' cells count.
-    """
+    """Yield a sentence for each metric of a task that no model in the claims' cells has learnt."""
     groups: dict[tuple[str, str], list[Trial]] = {}
     quantities = _quantities(study)
     for metric in dict.fromkeys(each.metric for each in quantities):

@@ -1,6 +1,4 @@
-"""The base class of figures that show a study's cells.
-
-A cell is a combination of factor levels.
+"""The base class of figures that show a study's cells, which are combinations of factor levels.
 
 The base class has the common keys, the checks of these keys, and captions. The kinds `line`, `bar`, `box`,
 `heat` and `pareto` add their own keys and make the panels.

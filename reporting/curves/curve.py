@@ -1,7 +1,4 @@
-"""The data of a figure, in frozen dataclasses without matplotlib.
-
-They have every point, interval, text and tick.
-"""
+"""The data of a figure in frozen dataclasses without matplotlib: every point, interval, text and tick."""
 
 from __future__ import annotations
 

@@ -123,10 +123,7 @@ class FigureCells:
         return keys.index(wanted) if wanted in keys else None
 
     def frames(self) -> list[pl.DataFrame]:
-        """Return the values of each panel, row by row.
-
-        There is a panel for each combination of a level of `rows` and a level of `panels`.
-        """
+        """Return the values of each panel, row by row. A row has a panel for each level of `panels`."""
         rows, columns = (len(self.full_names(name)) or 1 for name in (self.spec.rows, self.spec.panels))
         return [self.frame.filter(panel=number) for number in range(rows * columns)]
 

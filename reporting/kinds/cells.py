@@ -147,10 +147,7 @@ class CellsTable(TableKind):
             yield ("untrained", name), name
 
     def with_levels(self, design: Design) -> Self:
-        """Replace the names of levels in this table's keys by the levels, in a copy.
-
-        The keys include headings, the baseline and the paper's names.
-        """
+        """Replace the names of levels in this table's keys, as in `baseline`, by the levels, in a copy."""
         found, known = super().with_levels(design), design.known_levels
         row_texts, column_texts = (
             tuple(map(level_text, known.get(name or "", ()))) for name in (self.rows, self.columns)
@@ -166,10 +163,7 @@ class CellsTable(TableKind):
         return found.model_copy(update={"baseline": baseline, "published": published})
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        """Check the table's keys against a study, and return the faults.
-
-        A level that an override removed from the study is not a fault.
-        """
+        """Return the faults of this table's keys in a study. Levels that overrides removed are no faults."""
         factors = design.known_levels
         faults = [*_factor_faults(self, factors), *select_faults(self.select, factors)]
         levels = factors if faults else selected_levels(self.select, factors)

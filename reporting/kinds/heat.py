@@ -94,10 +94,7 @@ def _axis(cells: FigureCells, role: str) -> tuple[Sequence[object], Sequence[str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix(Content):
-    """A heat map: a value and its text for every row and column.
-
-    A missing value is None, and its text gives the reason.
-    """
+    """A heat map: a value and its text for every row and column; None with the reason for a missing value."""
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
@@ -114,10 +111,7 @@ class Matrix(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return the margins and sizes of a heat map, the same for all panels.
-
-        It has room for names on the left and below, and for a number in each cell.
-        """
+        """Return the layout of heat maps, with room for names at the left and below, and for numbers."""
         first = contents[0]
         down, across = max(len(first.rows), 1), max(len(first.columns), 1)
         name_width, pitch = measure_names(first.rows)

@@ -92,10 +92,7 @@ class LawKeys(PickKeys):
 
 
 class ScalingTable(LawKeys, TableKind):
-    """`[[table]] kind = "scaling"`: the power law of each series.
-
-    The table also has the law's predictions for held-out cells.
-    """
+    """`[[table]] kind = "scaling"`: the power law of each series, with predictions for held-out cells."""
 
     value: Names
     """the metric"""
@@ -207,10 +204,7 @@ class LawCells:
 
 
 def law_cells(spec: LawKeys, subject: ResultSubject) -> LawCells:
-    """Return the cells that a figure or a table of power laws shows.
-
-    For the factors in `over`, only the best level of each cell is shown.
-    """
+    """Return the cells of a figure or a table of power laws, at the best levels of the factors in `over`."""
     observations, picked = subject.observe(spec.metric), pick_cells(spec, subject)
     costs = {each.trial: each.value for each in subject.observe(spec.x).values}
     fit = [each for each in observations.values if each.value > 0 and costs.get(each.trial, 0.0) > 0]

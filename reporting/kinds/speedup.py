@@ -1,7 +1,4 @@
-"""`speedup`: a table of how much cheaper each row reaches a target than the baseline.
-
-The number is the baseline's cost divided by the row's cost.
-"""
+"""`speedup`: a table with the baseline's cost to reach a target divided by that of each row."""
 
 from __future__ import annotations
 

@@ -75,10 +75,7 @@ def paper_files(paper: Manuscript) -> dict[str, bytes]:
 
 
 def leftover_files(paper: Manuscript, files: Collection[str]) -> list[Path]:
-    """Return the files that an earlier build has written and that do not belong to the paper any more.
-
-    `files` are the names of those that do.
-    """
+    """Return the files of an earlier build that are not among `files`, those of the present paper."""
     written = (each for each in paper.folder.rglob("*.tex") if each.read_bytes().startswith(_HEADER.encode()))
     stale = [each for each in written if each.relative_to(paper.folder).as_posix() not in files]
     drawn = [each.with_suffix(suffix) for each in stale for suffix in (".pdf", ".svg")]
@@ -90,12 +87,7 @@ def _encode(lines: Iterable[str]) -> bytes:
 
 
 def _study_files(paper: Manuscript, now: Snapshot) -> Iterator[tuple[str, bytes]]:
-    """Yield the path and content of each generated file of a study.
-
-    A file has a table or a figure.
-
-    Figures need results in the store.
-    """
+    """Yield the path and content of each table and figure of a study. Figures need results in the store."""
     study, keys = now.study, paper.keys
     for table in _shown_tables(paper, now):
         yield f"{_table_stem(now, table)}.tex", _encode([table_float(study, table, keys.paper.format)])
@@ -133,10 +125,7 @@ def _table_stem(now: Snapshot, table: Table) -> str:
 
 
 def _hash(curve: Curve) -> str:
-    """Return a hash of a figure's data, to detect changes.
-
-    Numbers are rounded, so that the hash is the same on all machines.
-    """
+    """Return a hash of a figure's data, whose numbers are rounded so that it is the same on all machines."""
     text = _FLOAT.sub(lambda number: f"{float(number[0]):.6g}", repr((curve.x, curve.y, curve.panels)))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -160,10 +149,7 @@ def latex_number(number: PaperNumber) -> str:
 
 
 def _appendix(now: Snapshot) -> Iterator[str]:
-    """Yield a LaTeX section on a study: its settings grouped by source, its claims, its provenance.
-
-    A source is the text that says where a value comes from.
-    """
+    """Yield a LaTeX section on a study: its settings by the texts of their sources, claims, provenance."""
     study = now.study
     found: Mapping[str, Any] = settings(now) or {"settings": {}, "sources": {}}
     groups = dict[str, list[str]]()

@@ -119,10 +119,7 @@ class PaperNumber:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manuscript:
-    """A paper with its studies' results, read from the store at one moment.
-
-    `numbers` has the paper's numbers by name.
-    """
+    """A paper with its numbers by name, and its studies' results, read from the store at one moment."""
 
     path: Path
     keys: PaperKeys
@@ -136,9 +133,7 @@ class Manuscript:
 
 
 def read_manuscript(path: Path, find_store: Callable[[str | None], Store]) -> Manuscript:
-    """Read the `paper.toml` of a paper.
-
-    Raise StudyError with all faults of the file, or StoreError.
+    """Read the `paper.toml` of a paper. Raise StudyError with all faults of the file, or StoreError.
 
     `find_store` opens the store at a place, or the configured store if the file names no place.
     """

@@ -71,10 +71,7 @@ def _read(path: Path) -> str:
 
 
 def _texts(paper: Manuscript, text: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the path and content of a LaTeX text and of all files that it includes.
-
-    Generated files are left out.
-    """
+    """Yield the path and content of a LaTeX text and of the files that it includes, except generated ones."""
     waiting, met = [text], {paper.folder.resolve()}
     while waiting:
         path = waiting.pop(0)

@@ -46,9 +46,7 @@ class LatexSection:
 
 
 def latex_section(study: Study, store: Store, *, form: str = "latex") -> LatexSection:
-    """Return a study as a LaTeX section with its figures.
-
-    `form` is the format of its tables.
+    """Return a study as a LaTeX section with its figures, and with tables of the format `form`.
 
     Raises StoreError; raises TableError or CurveError if a table or a figure does not fit the study.
     """
@@ -95,9 +93,7 @@ def file_stem(name: str) -> str:
 
 
 def figure_float(study: Study, curve: Curve, file: str, drawn: bytes) -> str:
-    """Return a LaTeX float for a figure, with the label `fig:STUDY-FIGURE`.
-
-    `drawn` is the figure's PDF file.
+    """Return a LaTeX float for a figure and its PDF file `drawn`, with the label `fig:STUDY-FIGURE`.
 
     A wide figure spans both columns; no figure is wider than the surrounding text.
     """
@@ -147,10 +143,7 @@ def _pointers(study: Study, noun: str, prefix: str, names: Sequence[str]) -> Ite
 
 
 def claim_lines(inputs: Snapshot) -> Iterator[str]:
-    """Yield a paragraph with the verdict on each claim.
-
-    Yield nothing if there are no claims or no results.
-    """
+    """Yield a paragraph with the verdict on each claim; nothing without claims or results."""
     found: Mapping[str, Any] | None = section_results.claims(inputs)
     if found is None:
         return

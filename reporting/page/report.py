@@ -1,6 +1,4 @@
-"""The report of a study, as one HTML page.
-
-Each section has a template, which its values fill.
+"""The report of a study, as one HTML page, whose sections are templates filled with values.
 
 The page has no date of writing. So two pages of one store are equal, and two pages differ only if their
 stores or the program differ.
@@ -49,10 +47,7 @@ def _finalize(value: object) -> object:
 
 
 def make_environment(*folders: Path) -> Environment:
-    """Return a Jinja environment that reads page templates from `folders`.
-
-    If several folders have a template, the first one is used.
-    """
+    """Return a Jinja environment that reads each page template from the first of `folders` that has it."""
     environment = Environment(
         loader=FileSystemLoader(folders),
         autoescape=True,  # escape markup in texts of study files and stores,

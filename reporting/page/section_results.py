@@ -45,10 +45,7 @@ def failures(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def failed_trials(inputs: Snapshot, rows: pl.DataFrame) -> Mapping[str, object] | None:
-    """Return the failed trials in `rows`, and how often each reason for failure occurred.
-
-    Return None if no trial failed.
-    """
+    """Return the failed trials in `rows`, and how often each reason occurred; None if no trial failed."""
     failed = rows.select("trial", "epochs", "reason")
     if not len(failed):
         return None
@@ -109,10 +106,7 @@ def tables(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def shown_tables(study: Study) -> tuple[TableKind, ...]:
-    """Return the tables of the study file, for a search also one of its best points.
-
-    The table of the best points comes first, unless the study file has one.
-    """
+    """Return the tables of the study file. A search without a table of its best points gets one first."""
     if study.search is None or any(spec.kind == "points" for spec in study.tables):
         return study.tables
     from ..kinds.points import PointsTable  # noqa: PLC0415 -- grids do without it
@@ -128,10 +122,7 @@ def _free_name(name: str, specs: Sequence[ResultKeys]) -> str:
 
 
 def shown_curves(study: Study) -> tuple[CurveKind, ...]:
-    """Return the figures of the study file, for a search also one of its history.
-
-    The figure of the history comes first, unless the study file has one.
-    """
+    """Return the figures of the study file. A search without a figure of its history gets one first."""
     if study.search is None or any(getattr(spec, "shows_history", False) for spec in study.curves):
         return study.curves
     from ..kinds.points import PointsFigure  # noqa: PLC0415 -- as above
@@ -148,10 +139,7 @@ def figures(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def claims(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return each claim with its verdict, numbers and comparisons.
-
-    An explanation of the numbers is included.
-    """
+    """Return each claim with its verdict, numbers and comparisons, and an explanation of the numbers."""
     study = inputs.study
     if not study.claims or not len(inputs.own_outcomes):
         return None

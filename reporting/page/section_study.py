@@ -124,10 +124,7 @@ def _own_facts(study: Study) -> Iterator[tuple[str, list[str]]]:
 
 
 def _search_settings(study: Study) -> Iterator[tuple[str, list[str]]]:
-    """Yield how a search chooses its points.
-
-    They are the seeds of its baseline, the keys of [search], and all of its dimensions.
-    """
+    """Yield how a search chooses points: the seeds of its baseline, the keys of [search], its dimensions."""
     if (search := study.search) is None:
         return
     if search.baseline:
@@ -144,10 +141,7 @@ def _search_settings(study: Study) -> Iterator[tuple[str, list[str]]]:
 
 
 def iter_settings(inputs: Snapshot) -> Iterator[TrialSettings]:
-    """Yield the settings of trials that differ in more than their seeds.
-
-    In a search, only trained trials count.
-    """
+    """Yield the settings of trials that differ in more than seeds; of a search, those of trained trials."""
     if inputs.study.search is None:
         trials = inputs.study.trials
     else:
@@ -296,10 +290,7 @@ def _cells(
 
 
 def _diagram(trials: Sequence[Trial]) -> tuple[str, str]:
-    """Return a model's recipe and its diagram.
-
-    The diagram has the costs of the trial with the most parameters.
-    """
+    """Return a model's recipe, and its diagram with the costs of the trial with the most parameters."""
     every = (trial.common for trial in first_of_each_kind(trials))
     settings = max(every, key=parameter_count)
     shown = show_recipe(

@@ -1,7 +1,4 @@
-"""The costs of each part of a recipe, and its reach.
-
-The reach is how far a part looks back and ahead in the sequence.
-"""
+"""The costs of each part of a recipe, and its reach: how far it looks back and ahead in the sequence."""
 
 from __future__ import annotations
 
@@ -186,10 +183,7 @@ def _iter_inner(part: ModelPart, indent: str) -> Iterator[tuple[str, ModelPart]]
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Yield the rows of the table of parts as lines with aligned columns.
-
-    Columns without numbers are left out.
-    """
+    """Yield the rows of the table of parts with aligned columns, without columns that have no numbers."""
     columns = [column for column in zip(*rows, strict=True) if any(column[2:])]
     widths = [max(map(len, column)) for column in columns]
     if sum(widths) + 2 * len(widths) > WIDTH and len(columns) > _REACH + 2:
@@ -205,10 +199,7 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """The sizes for which a recipe's costs are computed.
-
-    `past` is the number of earlier positions that precede each sequence.
-    """
+    """The sizes for which costs are computed. `past` is how many earlier positions precede each sequence."""
 
     config: ModelConfig
     length: int
@@ -244,10 +235,7 @@ class Sizes:
         return ", ".join(parts)
 
     def as_data(self) -> dict[str, Any]:
-        """Return a mapping from names of options, such as `d_model`, to the sizes.
-
-        `masked` means that no position sees later positions.
-        """
+        """Return the sizes by the names of options. `masked` means that no position sees later positions."""
         settings, interface = self.config.settings, self.config.interface
         return {
             "d_model": settings.d_model,

@@ -1,7 +1,4 @@
-"""The stored recipes that are most similar to a recipe, with their results.
-
-Similarity is the edit distance of their trees.
-"""
+"""The stored recipes that are most similar to a recipe, by the edit distance of their trees, with results."""
 
 from __future__ import annotations
 
@@ -93,15 +90,13 @@ def nearest_recipes(
     task: str | None = None,
     metric: str | None = None,
 ) -> list[NearRecipe]:
-    """Return the stored recipes that are most similar to a recipe, nearest first.
+    """Return the stored recipes with results that are most similar to a recipe, nearest first.
 
-    There are at most `count`, all with results.
-
-    Equally near recipes are in the order of their first training. Recipes with a block of a plug-in that is
-    not loaded are left out. `task` and `metric` restrict the results to one task, or to those with the
-    metric. By default each result shows its first metric that has a better direction. Raises RecipeError for
-    a wrong recipe. Raises NearestError for a recipe with choices or holes, and if the store has no results of
-    a task or metric. Raises StoreError for rows that activemem did not write.
+    There are at most `count`. Equally near recipes are in the order of their first training. Recipes with a
+    block of a plug-in that is not loaded are left out. `task` and `metric` restrict the results to one task,
+    or to those with the metric. By default each result shows its first metric that has a better direction.
+    Raises RecipeError for a wrong recipe. Raises NearestError for a recipe with choices or holes, and if the
+    store has no results of a task or metric. Raises StoreError for rows that activemem did not write.
     """
     check_arguments(
         store_fault(store),

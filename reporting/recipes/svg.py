@@ -79,9 +79,7 @@ class _SvgRow:
 class _StreamLayout:
     """Layout of a model's parts from top to bottom.
 
-    `y` is the middle of the next row.
-
-    `ends` has the end position of each part, by label.
+    `y` is the middle of the next row, and `ends` has the end position of each part, by label.
     """
 
     y: float
@@ -129,10 +127,7 @@ class _StreamLayout:
             self.strokes.append(_path(f"M{left} {end}V{self.y - 8}q0 8 8 8H{x}"))
 
     def _draw_repeated(self, part: ModelPart, x: float) -> None:
-        """Draw a repeated part: a row for all copies, then one copy.
-
-        The row has the costs of all copies. A bracket marks the copy.
-        """
+        """Draw a repeated part: a row with the costs of all copies, then one copy beside a bracket."""
         self._add(part, part.label, x + 22, "f")
         start = self.y - 10
         self.series(_spread(part), x)
@@ -186,10 +181,7 @@ def _drawing_order(parts: tuple[ModelPart, ...]) -> Iterator[ModelPart]:
 
 
 def _brackets(parts: tuple[ModelPart, ...]) -> int:
-    """Return the number of nested brackets that these parts need.
-
-    Each level of repetition needs a bracket.
-    """
+    """Return how many nested brackets these parts need: one for each level of repetition."""
     inside = (part for part in parts if part.kind is not PartKind.SUM)
     return max(((part.kind is PartKind.COPIES) + _brackets(part.parts) for part in inside), default=0)
 

@@ -52,10 +52,7 @@ class Noise:
         return self.sd * chance_lead(count, seeds, other, self.degrees)
 
     def visible(self, seeds: int) -> float:
-        """Return the smallest difference of two points that is detected with 80 % power.
-
-        Each point has `seeds` seeds.
-        """
+        """Return the smallest difference of points with `seeds` seeds that is detected with 80 % power."""
         return detectable(self.sd * math.sqrt(2 / seeds), self.degrees, 1 - LEVEL)
 
 
@@ -91,10 +88,7 @@ def find_plateau(found: SearchPoints, goal: SearchObjective, noise: Noise) -> li
 
 
 def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterator[str]:
-    """Yield sentences on a search's noise, and on what it means for the best point.
-
-    They say how far it leads, and which points are as good.
-    """
+    """Yield sentences on a search's noise: how far its best point leads, and which points are as good."""
     goal, noise = found.goals[0], measure_noise(found, found.goals[0].name)
     if noise is None or not found.complete:
         return
@@ -125,10 +119,7 @@ def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterat
 
 
 def lead_by_chance(found: SearchPoints, baseline: FoundPoint, noise: Noise) -> float | None:
-    """Return how far the best point may lead the baseline by luck.
-
-    In 95 % of searches, the lead by luck is smaller. Return None if there are no other points.
-    """
+    """Return how far luck may put the best point ahead in 95 % of searches; None without other points."""
     others = [point for point in found.complete if point is not baseline]
     if not others:
         return None
@@ -136,10 +127,7 @@ def lead_by_chance(found: SearchPoints, baseline: FoundPoint, noise: Noise) -> f
 
 
 def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterator[str]:
-    """Yield sentences on the differences that a search with this budget can detect.
-
-    If the noise is unknown, they say how to measure it.
-    """
+    """Yield sentences on the differences that a search can detect, or on how to measure its noise."""
     search = study.search
     assert search is not None
     noise, seeds = measure_noise(found, found.goals[0].name), len(search.seeds)

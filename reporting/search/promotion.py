@@ -1,6 +1,4 @@
-"""The study that tests a search's best points on fresh seeds.
-
-It also trains the baseline on these seeds.
+"""The study that tests a search's best points and its baseline on fresh seeds.
 
 The best of many noisy points owes part of its lead to noise. So claims about the best points are decided by
 trainings that the search has not seen.
@@ -126,10 +124,7 @@ def find_baseline(study: Study, found: SearchPoints) -> FoundPoint | None:
 
 
 def baseline_lead(study: Study, found: SearchPoints, best: int) -> list[str]:
-    """Return a sentence for each trained objective in which some of the best points do not beat the baseline.
-
-    It has their values and that of the baseline.
-    """
+    """Return a sentence on each trained objective in which some best points do not beat the baseline."""
     if (baseline := find_baseline(study, found)) is None:
         return []
     winners = {f"best_{number}": point for number, point in enumerate(find_winners(study, found, best), 1)}
@@ -176,20 +171,14 @@ def fresh_seeds(
 
 
 def trial_tables(data: Mapping[str, Any], recipe: str) -> list[str]:
-    """Return the tables of a search as TOML, with a new recipe.
-
-    They are [model], [task] and [train], and [decode] if there is one.
-    """
+    """Return [model], [task], [train] and any [decode] of a search as TOML, with a new recipe."""
     tables = {name: data[name] for name in (*TRIAL_TABLES, "decode") if name in data}
     tables["model"] = {**data["model"], "recipe": recipe}
     return [toml_table(f"[{name}]", table) for name, table in tables.items()]
 
 
 def outer_names(study: Study) -> set[str]:
-    """Return the names of the placeholders that occur outside the recipe.
-
-    Placeholders in the levels that fill these are included.
-    """
+    """Return the placeholders that occur outside the recipe, and those in the levels that fill them."""
     names = {
         hole
         for path, text in iter_texts(study.template.tables)
@@ -201,12 +190,7 @@ def outer_names(study: Study) -> set[str]:
 
 
 def sources_table(study: Study, data: Mapping[str, Any], added: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the table [source] of the new study file.
-
-    It has the origin of each setting, copied or new.
-
-    Yield nothing if the search has no such table.
-    """
+    """Yield the table [source] of the new study file, if the search has one: the origins of all settings."""
     if "source" not in data:
         return
     kept = {
@@ -362,10 +346,7 @@ def _cell_of(goal: SearchObjective, point: str, across: Sequence[str]) -> str:
 
 
 def column_names(study: Study) -> list[str]:
-    """Return the names of the columns that describe a search's points.
-
-    They are the recipe, if the search varies it, and the dimensions outside the recipe.
-    """
+    """Return the columns that describe a search's points: a varied recipe, and dimensions outside it."""
     outer, inner = outer_names(study), study.template.names_at(RECIPE_PATH, study.factors)
     varies = any(name in inner or name not in outer for name in study.dimensions)
     names = [name for name in study.dimensions if name in outer]
@@ -478,10 +459,7 @@ def _steps(
 def _recipe_steps(
     root: Node, start: Mapping[str, Level], end: Mapping[str, Level], taken: Collection[str]
 ) -> tuple[str, _LevelPairs]:
-    """Return a recipe with placeholders where two points differ.
-
-    The second result has the two values of each placeholder: that of `start` and that of `end`.
-    """
+    """Return a recipe with placeholders where two points differ, and the values that both have there."""
     settled = [settled_values(root, lambda name, _, point=point: point[name]) for point in (start, end)]
     levels: dict[str, tuple[Level, Level]] = {}
 

@@ -34,10 +34,7 @@ class ProgressNow:
 
     @property
     def ended(self) -> Counter[str]:
-        """Return the number of ended trials by status.
-
-        Incomplete trials are left out, since they are trained again.
-        """
+        """Return the number of ended trials by status, without incomplete trials, which are trained again."""
         return Counter({status: count for status, count in self.counts.items() if status != "incomplete"})
 
     @property
@@ -47,10 +44,7 @@ class ProgressNow:
 
     @property
     def share(self) -> float:
-        """Return the share of the study that is done, from 0 to 1.
-
-        An unfinished trial counts with its share of epochs.
-        """
+        """Return the share of the study that is done, from 0 to 1, with the epochs of unfinished trials."""
         begun = sum(map(epochs_share, (*self.running, *self.stopped)))
         return min(1.0, (self.total - self.left + begun) / self.total) if self.total else 1.0
 

@@ -93,10 +93,7 @@ def _progress(now: StudyNow, inputs: Snapshot, _: View) -> Mapping[str, object]:
 
 
 def bar(found: ProgressNow) -> list[tuple[str, float, float]]:
-    """Return the coloured parts of a progress bar: CSS class, start and length of each.
-
-    The whole bar has the length 100.
-    """
+    """Return the parts of a progress bar of the length 100: CSS class, start and length of each."""
     counts, parts, at = found.counts, list[tuple[str, float, float]](), 0.0
     begun = 100 * found.share - 100 * (found.total - found.left) / found.total if found.total else 0.0
     lengths = {

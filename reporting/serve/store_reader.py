@@ -80,10 +80,7 @@ class StoreNow:
 
 
 class StoreReader:
-    """Reader of a store, shared by several threads.
-
-    While one thread reads, the others get the last snapshot.
-    """
+    """Reader of a store, shared by several threads. While one reads, the others get the last snapshot."""
 
     def __init__(self, store: Store, look_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         """Prepare to read the store. `current` checks it at most every `look_s` seconds."""
@@ -193,10 +190,7 @@ class StoreReader:
         return known[1]
 
     def _load(self, name: str, recorded: int) -> Study | StudyError:
-        """Load a study as it was in its last run, or return the error.
-
-        If its design has rounds, the rounds that followed are included.
-        """
+        """Load a study as it was in its last run, with the rounds that followed, or return the error."""
         known = self._loaded.get(name)
         if known is None or known[0] != recorded:
             try:

@@ -151,10 +151,7 @@ def trial_words(study: Study, trials: Sequence[Mapping[str, Level]]) -> list[str
 
 
 def metric_words(metrics: Mapping[str, float], own: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Return the names and values of the metrics to show, those in `own` first.
-
-    At most MAX_METRICS are returned.
-    """
+    """Return the names and values of at most MAX_METRICS metrics to show, those in `own` first."""
     first = [name for name in own if name in metrics]
     others = [name for name in _in_order(metrics) if name not in first and "[" not in name]
     return [(name, _number(name, metrics[name])) for name in [*first, *others][:MAX_METRICS]]

@@ -28,9 +28,7 @@ _TINY = 1e-5  # below this the quadrature is inaccurate
 
 @lru_cache(maxsize=1024)
 def look_level(counts: tuple[int, ...], alpha: float) -> float:
-    """Return the significance level of each look (interim test).
-
-    All looks together then have the error rate `alpha`.
+    """Return the level of each look (interim test) at which all looks together have the error rate `alpha`.
 
     `counts` are the numbers of pairs at the looks, which need not be evenly spaced (Pocock 1977). Without an
     effect the sum of n normal differences is a Brownian motion. Its chance to stay within z √n at all looks
@@ -65,10 +63,7 @@ def p_over_looks(counts: tuple[int, ...], p: float) -> float:
 
 
 def _chance_of_crossing(counts: Sequence[int], z: float) -> float:
-    """Return the chance that a Brownian motion crosses its bounds at any look.
-
-    The bounds are ± z √n at the times n in `counts`.
-    """
+    """Return the chance that a Brownian motion crosses ± z √n at one of the times n in `counts`."""
     import numpy as np  # noqa: PLC0415 -- a table without tests does not need it
     from scipy.special import ndtr  # noqa: PLC0415 -- as above
 
@@ -107,9 +102,7 @@ TalliesByLook = Sequence[Values]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecidedDifference:
-    """The difference between two cells, and whether it is decided.
-
-    A difference is tested at several looks (interim tests).
+    """The difference between two cells at several looks (interim tests), and whether it is decided.
 
     `shown` is the difference at the look that decided it, or at the last look that both cells have reached.
     `last` is the difference at the last look, and `looks` the number of looks so far. `p` covers all looks

@@ -93,10 +93,7 @@ def sample_sd(values: Sequence[float]) -> float | None:
 
 @lru_cache(maxsize=1024)
 def t_quantile(level: float, count: float) -> float:
-    """Return the half-width of a t interval for the mean of `count` values.
-
-    The unit is the standard error.
-    """
+    """Return the half-width of a t interval for the mean of `count` values, in standard errors."""
     from scipy.special import stdtrit  # noqa: PLC0415 -- a table of deviations does not need it
 
     return float(stdtrit(count - 1, (1 + level) / 2))
@@ -141,10 +138,7 @@ def smallest_p(n: int) -> float:
 
 
 def t_test_p(errors: float, count: float) -> float:
-    """Return the two-sided p-value of a t test that the mean of `count` values is 0.
-
-    Their mean is `errors` standard errors away from 0.
-    """
+    """Return the two-sided p-value of a t test of `count` values, `errors` standard errors away from 0."""
     from scipy.special import stdtr  # noqa: PLC0415 -- a table of deviations does not need it
 
     return min(1.0, 2 * float(stdtr(count - 1, -abs(errors))))

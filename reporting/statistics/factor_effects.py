@@ -172,10 +172,7 @@ class FactorModel:
 
     @cached_property
     def _by_seed(self) -> Floats | None:
-        """Fit the model to each seed alone, and return a row of coefficients for each.
-
-        Return None if the data of a seed are not enough to estimate all terms.
-        """
+        """Return the coefficients of a fit to each seed alone; None if a seed is not enough for all terms."""
         seeds = np.asarray(self.columns.seeds)
         model = self.columns.model(self._terms, blocks=False)
         found, rank = list[Floats](), matrix_rank(model)
@@ -187,9 +184,7 @@ class FactorModel:
         return np.array(found)
 
     def _effect(self, term: Term, aliases: tuple[Term, ...]) -> TermEffect:
-        """Return the effect of a term.
-
-        It has estimates, an F test and a share of the variance.
+        """Return the effect of a term: its estimates, its F test and its share of the variance.
 
         The F statistic is b'[(X'X)⁻]⁻¹b / (k s²) (Searle 1971, section 5.5).
         """
@@ -332,10 +327,7 @@ class TermColumns:
         self.blocks = _coded(seeds, max(seeds) + 1)
 
     def of(self, term: Term) -> Floats:
-        """Return the columns of a term in the model's matrix.
-
-        The shape is (observations, degrees of freedom).
-        """
+        """Return the columns of a term in the model's matrix, of shape (observations, degrees of freedom)."""
         found = np.ones((len(self.seeds), 1))
         for name in term:
             coded = _coded(self.levels[name], self.counts[name])
@@ -343,10 +335,7 @@ class TermColumns:
         return found
 
     def model(self, terms: Sequence[Term], *, blocks: bool = True) -> Floats:
-        """Return the matrix of a model.
-
-        A constant column comes first, then columns of the seeds and of each term.
-        """
+        """Return the matrix of a model: a constant column, then the columns of the seeds and of each term."""
         first = [np.ones((len(self.seeds), 1)), *([self.blocks] if blocks else [])]
         return np.hstack([*first, *map(self.of, terms)])
 
@@ -388,10 +377,7 @@ class TermColumns:
 
     @cached_property
     def cells(self) -> TermColumns:
-        """Return the columns for one observation of each cell, all with the same seed.
-
-        A cell is an observed combination of levels.
-        """
+        """Return the columns for one observation of each observed combination of levels, with one seed."""
         found = sorted(set(zip(*self.levels.values(), strict=True)))
         levels = {name: [cell[at] for cell in found] for at, name in enumerate(self.levels)}
         return TermColumns(levels=levels, seeds=[0] * len(found))

@@ -1,6 +1,4 @@
-"""Tests of differences between cells with few seeds.
-
-They use one variance, which is estimated from all cells.
+"""Tests of differences between cells with few seeds, by one variance that is estimated from all cells.
 
 With three seeds a permutation test cannot reach 0.05, and a paired t test has two degrees of freedom.
 Similarly trained cells have similar variances. So the variance of a difference is pooled over all pairs of
@@ -38,10 +36,7 @@ def permutation_decides(n: int, tests: int, alpha: float = 1.0) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """The variance of a difference between two cells with the same seed.
-
-    It is estimated from all cells, with `degrees` degrees of freedom.
-    """
+    """The variance, from all cells, of a difference between two cells with the same seed."""
 
     variance: float
     degrees: int
@@ -161,9 +156,7 @@ def differences_between(
     margin: float | None = None,
     step: float = 0.0,
 ) -> Differences:
-    """Return the difference of each pair of cells: the mean of first minus second.
-
-    The mean is over the units (seeds) that both cells have.
+    """Return the mean of first minus second for each pair of cells, over the units (seeds) that both have.
 
     A difference is None if the cells share no unit. Each p is uncorrected. Interval and p are unknown if no
     pair of cells shares two units, or if the values do not vary. Values that are rounded to steps of `step`

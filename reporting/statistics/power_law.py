@@ -64,10 +64,7 @@ class PowerLaw:
         return self._at(x, 0.0)
 
     def next_cell(self, x: float) -> Interval:
-        """Predict the result of a new cell with the cost x, with an interval.
-
-        The interval includes the cell's own deviation from the law.
-        """
+        """Predict the result of a new cell with the cost x. The interval includes its own deviation."""
         return self._at(x, 1.0)
 
     def _at(self, x: float, own: float) -> Interval:

@@ -149,10 +149,7 @@ def speedups(cells: Sequence[TargetCosts], baseline: int) -> list[SpeedupEstimat
 
 
 def _estimated(differences: Sequence[float], pool: Pool | None, rounding: float) -> SpeedupEstimate:
-    """Return a speedup, estimated from each seed's difference of log costs.
-
-    The variance used is at least `rounding`.
-    """
+    """Return a speedup from each seed's difference of log costs, with a variance of at least `rounding`."""
     n, middle = len(differences), mean(differences)
     variance, degrees = max((sample_sd(differences) or 0.0) ** 2, rounding), n - 1.0
     if pool is not None:

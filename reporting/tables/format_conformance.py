@@ -28,10 +28,7 @@ def every_table_becomes_text(name: str) -> None:
 
 
 def nothing_is_left_out(name: str) -> None:
-    """Check that a rendered table has all rows, columns and numbers.
-
-    A number must not come before its row.
-    """
+    """Check that a rendered table has all rows and columns, and all numbers after their rows."""
     table = next(_tables())
     text = render(table, name)
     for word in (*table.rows, *table.columns):

@@ -25,10 +25,7 @@ PAPER_ONLY_HEADING = "published only"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedMatch:
-    """The match between the table of a paper and the table of a study.
-
-    `rows` and `columns` map names in the study's table to names in the paper's table.
-    """
+    """The match between two tables: the paper's names of `rows` and `columns` by the study's names."""
 
     paper: PublishedTable
     rows: Mapping[str, str]

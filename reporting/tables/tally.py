@@ -1,7 +1,4 @@
-"""The values of each table cell, and the reasons for missing values.
-
-They are values of one metric, from the cell's trials.
-"""
+"""The values of one metric in each table cell, and the reasons for missing values."""
 
 from __future__ import annotations
 
@@ -104,10 +101,7 @@ class Tally:
         return mean((*self.reached, *self.limits))
 
     def remarks(self, noun: str = "seeds") -> list[str]:
-        """Return sentences on why trials have no value, one for each reason.
-
-        There is no sentence if all trials share one reason, which the cell shows.
-        """
+        """Return sentences on why trials have no value, unless all share one reason, which the cell shows."""
         return [
             why if self.trials == 1 else f"{n} of {self.trials} {noun} {why}"
             for kind in ValueStatus

@@ -1,7 +1,4 @@
-"""The plot of one panel, with its scales, tick labels and axes.
-
-Helpers place texts and lines.
-"""
+"""The plot of one panel, with its scales, tick labels and axes, and helpers that place texts and lines."""
 
 from __future__ import annotations
 
@@ -102,10 +99,7 @@ def tick_texts(numbers: Sequence[float]) -> list[str]:
 
 
 def _step(positive: Sequence[float]) -> float:
-    """Return the distance between 0 and the smallest positive number on a logarithmic axis.
-
-    It is the mean distance between adjacent numbers, in powers of ten.
-    """
+    """Return how far below the smallest number a log axis shows 0: the mean distance in powers of ten."""
     places = sorted({math.log10(number) for number in positive})
     return max((places[-1] - places[0]) / (len(places) - 1), 0.1) if len(places) > 1 else 1.0
 
@@ -238,10 +232,7 @@ class HoverArea:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """The plot of one panel.
-
-    `left` and `bottom` are its position in the figure. All sizes are in points.
-    """
+    """The plot of one panel, whose position in the figure is `left` and `bottom`. All sizes are in points."""
 
     figure: Figure
     axes: Axes
@@ -412,10 +403,7 @@ _GAP = 5.0  # from a name at the left to the plot
 
 
 def measure_names(names: Sequence[str]) -> tuple[float, float]:
-    """Return the width and the height that row names need beside a plot.
-
-    The width is that of the widest name, with the gap to the plot; the height is that of each row.
-    """
+    """Return the width of row names beside a plot, with the gap to the plot, and the height of each row."""
     lines = [wrap_text(name, MAX_NAME_WIDTH, TEXT, bold=True) for name in names]
     width = max((text_width(line, TEXT, bold=True) for each in lines for line in each), default=0.0)
     max_lines = max((len(each) for each in lines), default=1)

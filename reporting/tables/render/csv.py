@@ -1,7 +1,4 @@
-"""A table as CSV in long form, with one line for each cell.
-
-Numbers are not rounded.
-"""
+"""A table as CSV in long form, with one line for each cell and numbers that are not rounded."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A table as a self-contained HTML figure, for light and dark pages.
-
-The HTML is in ASCII.
-"""
+"""A table as a self-contained HTML figure in ASCII, for light and dark pages."""
 
 from __future__ import annotations
 

@@ -38,10 +38,7 @@ def render(table: Table) -> str:
 
 
 def _head(table: Table, column: int) -> str:
-    """Join the headings of a column and its name into one text.
-
-    The heading with the factor's name is left out if it already stands above the column to the left.
-    """
+    """Join a column's headings and name, without a factor's name that stands above the column to the left."""
     paths = [*table.column_headings, table.columns]
     names = [_escape(line[column]) for line in paths]
     at = table.factor_line

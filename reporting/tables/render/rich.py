@@ -27,10 +27,7 @@ def _daggers(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextColumn:
-    """The texts of a table column, all padded to the same width.
-
-    `ours` has the measured number of each row, `published` the paper's number.
-    """
+    """The texts of a table column, padded to one width: `ours` are measured, the others `published`."""
 
     width: int
     head: str
