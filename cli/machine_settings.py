@@ -37,7 +37,10 @@ _ADDRESS = re.compile(r"auto|[^/:\s]+:[0-9]{1,5}")
 
 
 class SettingsError(ActivememError):
-    """Error for settings of this machine that cannot be used. The message lists all faults."""
+    """Error for settings of this machine that cannot be used.
+
+    The message lists the faults in the command line, in environment variables and in activemem.toml.
+    """
 
 
 class TrackSettings(StrictModel):

@@ -136,17 +136,22 @@ def note_other_settings(results: StudyResults, kind: str, verb: str = "render") 
         return False
     others = {trial.id for trial in found.trials} & stored - own
     if others:
-        if not (changes := ", ".join(found.document.overrides)):
+        where = "its last run" if is_from_file else "its file"
+        where += f" ({', '.join(found.document.overrides)})" if found.document.overrides else ""
+        if not found.document.overrides:
             then = first_of_each_kind([trial for trial in found.trials if trial.id in others])
             changes = describe_changed_settings((trial.settings for trial in then), study)
-        where = ("its last run" if is_from_file else "its file") + (f" ({changes})" if changes else "")
+            where += f" ({changes})" if changes else ""
         again = _command(store, kind, verb, other)
         print_stderr(f"the store has {plural(len(others), 'trial')} with the settings of {where}: {again}")
     return bool(others)
 
 
 def other_versions(study: Study, store: Store) -> frozenset[str] | None:
-    """Return the ids of stored trials of other versions of a study; None for a search and a path."""
+    """Return the ids of a study's stored trials with other settings, data or code.
+
+    None for a search and a path, whose trials are not known in advance.
+    """
     return None if study.is_adaptive else stale_part(study, store)
 
 

@@ -1,4 +1,7 @@
-"""The commands `list` and `show` of the names that studies can use, `agent-guide` and `json-schema`."""
+"""Commands about the names that studies can use: `list` and `show`.
+
+The commands `agent-guide` and `json-schema` are here too.
+"""
 
 from __future__ import annotations
 

@@ -67,7 +67,10 @@ def render(
 def _output_files(
     study: str, names: list[str], out: str | None, image_format: FigureFormat | None
 ) -> tuple[FigureFormat, list[Path]]:
-    """Return the format and the path of each figure's file. `out` is one file, or a folder for all."""
+    """Return the format of the image files, and the path of each figure's file.
+
+    `out` is one file, or a folder for all files.
+    """
     from ...reporting.curves.curve import CurveError
 
     is_folder = out is None or out.endswith("/") or Path(out).is_dir()

@@ -29,7 +29,7 @@ from .token_files import (
 from .vocabularies.build import learn_vocabulary, load_vocabulary
 from .vocabularies.sentences import SentenceVocabulary
 
-FORMAT = 1
+FORMAT = 2
 """The version of the files. It grows when their layout or content changes."""
 
 _VOCABULARY = "vocabulary"

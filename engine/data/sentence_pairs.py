@@ -112,7 +112,7 @@ def _without_held_out(pairs: Iterable[Pair]) -> Iterator[Pair]:
                 yield pair
 
 
-FORMAT = 1
+FORMAT = 2
 """The version of the files. It grows when their layout or content changes."""
 
 SIDES = ("source", "target")
@@ -158,7 +158,7 @@ def _write(spec: PairCorpusSpec, place: Path) -> dict[str, Any]:
     """Learn the vocabularies, write all pairs to token files, and return the description of the files.
 
     In each split, sources and targets have separate files. Words are separated by white space. A sentence's
-    end counts as a word.
+    end counts as a word. A split of targets is lossy if their tokens do not determine the text.
     """
     vocabularies = _learn(spec)
     for side, vocabulary in vocabularies.items():
@@ -171,6 +171,7 @@ def _write(spec: PairCorpusSpec, place: Path) -> dict[str, Any]:
             if split != "train":
                 texts[split, side] = stack.enter_context((place / f"{name}.txt").open("xb"))
         counts: Counter[str] = Counter()
+        lossy = set[str]()
         for pair in spec.pairs():
             counts[pair.split] += 1
             for side in SIDES:
@@ -179,11 +180,14 @@ def _write(spec: PairCorpusSpec, place: Path) -> dict[str, Any]:
                 writers[pair.split, side].add(tokens, [len(tokens)], [len(sentence.split()) + 1])
                 if pair.split != "train":
                     texts[pair.split, side].write(sentence.encode() + b"\n")
+                    if side == "target" and vocabularies[side].decode(tokens) != sentence:
+                        lossy.add(pair.split)
     if missing := [split for split in SPLITS if not counts[split]]:
         raise DataError(f"{spec.name}: expected pairs in every split, got none in {', '.join(missing)}")
     return {
         "corpus": spec.name,
         "kinds": {side: kind for side, (kind, _) in spec.kinds.items()},
+        "lossy": sorted(lossy),
         "files": {name: about for writer in writers.values() for name, about in writer.about().items()},
     }
 
@@ -196,12 +200,14 @@ class PairSplit:
     """Encoded sentences and their translations, each with an end symbol.
 
     Pair i is line i of `source` and of `target`. For splits other than training, files that begin with
-    `path_prefix` have the original sentences.
+    `path_prefix` have the original sentences. `lossless` says whether the tokens determine the text of the
+    targets.
     """
 
     source: Split
     target: Split
     path_prefix: Path | None = None
+    lossless: bool = False
 
     def sentences(self, side: str) -> list[str]:
         """Return the original sentences of the split's sources or targets; `side` is "source" or "target"."""
@@ -213,9 +219,9 @@ class PairSplit:
     def target_bytes(self) -> list[int] | None:
         """Return the number of UTF-8 bytes of each target sentence.
 
-        Its line end counts too. Return None if the original text is not stored.
+        Its line end counts too. Return None if the tokens do not determine the text.
         """
-        if self.path_prefix is None:
+        if not self.lossless:
             return None
         return [len(sentence.encode()) + 1 for sentence in self.sentences("target")]
 
@@ -271,7 +277,11 @@ def open_prepared(spec: PairCorpusSpec, place: Path) -> ParallelText:
 
     def split(name: str) -> PairSplit:
         source, target = (open_split(place, f"{name}.{side}", files) for side in SIDES)
-        return PairSplit(source=source, target=target, path_prefix=None if name == "train" else place / name)
+        if name == "train":
+            return PairSplit(source=source, target=target)
+        return PairSplit(
+            source=source, target=target, path_prefix=place / name, lossless=name not in about["lossy"]
+        )
 
     source, target = (vocabulary(side) for side in SIDES)
     return ParallelText(

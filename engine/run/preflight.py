@@ -160,14 +160,18 @@ def check_bits_per_byte(all_settings: Iterable[TrialSettings], goals: Collection
         task, stopping = settings.task, settings.train.early_stopping
         watched = {*goals, settings.train.best_metric, stopping and stopping.metric}
         names = [name for name in splits if f"{name}_bits_per_byte" in watched]
-        if isinstance(task, LanguageModelSettings) and names:
-            text = open_corpus(task, folder)
-            lossy = [name for name in names if getattr(text, name).line_bytes is None]
-            for name in lossy:
+        if not names or not isinstance(task, LanguageModelSettings | TranslationSettings | ParsingSettings):
+            continue
+        text = _OPEN[task.name](task, folder)
+        is_text = isinstance(task, LanguageModelSettings)
+        others = '"characters" or "byte_bpe"' if is_text else '"bpe" or "spelled"'
+        for name in names:
+            split = getattr(text, name)
+            if split.line_bytes is None if is_text else not split.lossless:
                 faults[
                     f"{name}_bits_per_byte cannot be computed: {task.tokens} lose some text of the {name} "
                     "split, such as unknown words, capitals or spaces; choose another metric, or set "
-                    '[task] tokens = "characters" or "byte_bpe"'
+                    f"[task] tokens = {others}"
                 ] = None
     if faults:
         raise DataError("\n".join(faults))

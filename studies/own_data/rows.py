@@ -21,6 +21,9 @@ NOT_SCORED = "-100"
 """A token's label that is neither trained nor scored, as in Hugging Face `transformers`; null is equivalent.
 """
 
+_MAX_NUMBER = 1e18
+"""The largest size of a label that is a number: its square is finite in 32 bits."""
+
 _SHOWN = 40
 _SPLIT_NAMES = {**{name: name for name in SPLITS}, **dict.fromkeys(("validation", "valid", "val"), "dev")}
 
@@ -91,14 +94,16 @@ def read_tags(value: Any) -> tuple[str | None, ...]:  # noqa: ANN401 -- as above
 
 
 def read_number(value: Any) -> float:  # noqa: ANN401 -- as above
-    """Return a value as a finite number, or raise ValueError."""
+    """Return a value as a finite number of at most `_MAX_NUMBER` in size, or raise ValueError."""
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         try:
             number = float(value)
         except (ValueError, OverflowError):
             number = math.nan
-        if math.isfinite(number):
+        if abs(number) <= _MAX_NUMBER:
             return number
+        if math.isfinite(number):
+            raise ValueError(f"expected a number of at most {_MAX_NUMBER:g} in size, got {shown(value)}")
     raise ValueError(f"expected a number, got {shown(value)}")
 
 
@@ -122,7 +127,7 @@ def split_named(name: str) -> str | None:
 def shown(value: Any) -> str:  # noqa: ANN401 -- as above
     """Return the beginning of a value in printable characters, for a message."""
     if value is None or value == "":
-        return "none"
+        return "an empty text" if value == "" else "none"
     text = repr(value[:_SHOWN] if isinstance(value, str | bytes | list) else value)
     text = printable(text[: _SHOWN + 1])
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -57,8 +57,8 @@ class CorpusSummary:
     another split. `unit` is the word for a row. `classes` has the number of labels of each class in training.
 
     The other counts have an entry for each kind of tokens. `lengths` counts the training sequences by their
-    length in tokens, which for a pair is that of its longer side. `scored_lengths` counts the lines of dev
-    and test, for each split of a text. `symbols` has the number of distinct training tokens, `tokens` the
+    length in tokens, which for a pair is that of its longer side. `scored_lengths` counts the rows or lines
+    of dev and test, for each split. `symbols` has the number of distinct training tokens, `tokens` the
     length of a training text. `pieces` has the bounds of a bpe vocabulary for each text from which a
     vocabulary is learnt: the split `train`, or for pairs each side or both.
     """
@@ -100,6 +100,10 @@ def summarise_rows(rows: Sequence[Row], kind: RowKind, tokens: object) -> Corpus
     symbols = {
         each: {split: _count_symbols(found, each) for split, found in sequences.items()} for each in kinds
     }
+    lengths = {
+        split: {each: Counter(_length(sequence, each) for sequence in found) for each in kinds}
+        for split, found in sequences.items()
+    }
     warnings = [*_shared(rows), *_unseen(labels), *_alike(labels), *_conflicting(train), *_unknown(symbols)]
     notes = [
         f"{split}: {found[None]:,} of {found.total():,} tokens are not scored"
@@ -110,7 +114,8 @@ def summarise_rows(rows: Sequence[Row], kind: RowKind, tokens: object) -> Corpus
         unit="row",
         rows={split: counts[split] for split in SPLITS},
         classes={name: count for name, count in labels["train"].most_common() if name is not None},
-        lengths={each: Counter(_length(row.sequence, each) for row in train) for each in kinds},
+        lengths=lengths["train"],
+        scored_lengths={split: lengths[split] for split in ("dev", "test")},
         symbols={each: len(found["train"]) for each, found in symbols.items()},
         pieces=_piece_bounds({"train": (word for row in train for word in row.sequence.split())}, tokens),
         notes=tuple(notes),

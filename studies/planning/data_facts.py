@@ -8,8 +8,9 @@ from math import prod
 
 from ..catalog.datasets import Corpus, Dataset, ParallelCorpus, Treebank, require_dataset
 from ..catalog.tasks import LabelledSettings, LanguageModelSettings, TaskKind, TaskSettings
+from ..catalog.tasks.sentence_pairs import RESERVED_SYMBOLS
 from ..own_data.cells import quoted
-from ..own_data.summary import CorpusSummary
+from ..own_data.summary import MIN_PIECES, CorpusSummary
 from ..resolve.costs import reach
 from ..resolve.data_fit import train_lengths
 from ..schema.settings import TrialSettings
@@ -70,7 +71,7 @@ def _lengths(all_settings: Iterable[TrialSettings], summary: CorpusSummary) -> I
             count = f"{lengths.num_long:,} longer ones are" if lengths.num_long > 1 else "1 longer one is"
             text += f"; {count} {cut}{scored} (longest = {getattr(task, 'longest', 0):,})"
         yield text
-        yield from _not_scored(task, summary)
+        yield from _cut_or_not_scored(task, summary)
 
 
 def _one_sided(labelled: Iterable[tuple[str, TrialSettings]]) -> Iterator[str]:
@@ -83,8 +84,19 @@ def _one_sided(labelled: Iterable[tuple[str, TrialSettings]]) -> Iterator[str]:
         yield f"{listed(models[False])} cannot see later tokens, the other models can"
 
 
-def _not_scored(task: TaskSettings, summary: CorpusSummary) -> Iterator[str]:
-    """Yield a sentence for each split of which the metrics leave out lines of more than `longest` tokens."""
+def _cut_or_not_scored(task: TaskSettings, summary: CorpusSummary) -> Iterator[str]:
+    """Yield a sentence for dev and for test if the metrics see less than all of their tokens.
+
+    Rows of more than `longest` tokens are cut, and longer lines of a text are left out.
+    """
+    if isinstance(task, LabelledSettings):
+        for split, kinds in summary.scored_lengths.items():
+            found = kinds.get(task.vocabulary[0], {})
+            if long := sum(count for size, count in found.items() if size > task.longest):
+                rows = f"{long:,} of {plural(sum(found.values()), 'row')}"
+                verb = "is" if long == 1 else "are"
+                yield f"{split}: {rows} {verb} cut to {task.longest:,} tokens (longest = {task.longest:,})"
+        return
     if not isinstance(task, LanguageModelSettings) or task.batching != "lines":
         return
     for split, kinds in summary.scored_lengths.items():
@@ -110,9 +122,12 @@ def _vocabulary(task: TaskSettings, summary: CorpusSummary) -> Iterator[str]:
     name = "bytes" if kind == "characters" else kind
     text = f"{found:,} different {name} in train"
     if kind == "words" and pieces is not None:
-        text += f"; the vocabulary has {pieces:,}" + (
-            ", the rarer ones are unknown" if found > pieces else ""
-        )
+        text += f"; the vocabulary has {pieces:,}"
+        enough = max(MIN_PIECES, found + RESERVED_SYMBOLS)
+        if found > pieces:
+            text += ", the rarer ones are unknown"
+        elif pieces > 2 * enough:
+            text += f", most of them unused, though they count as parameters: pieces = {enough:,} would do"
     yield text
 
 

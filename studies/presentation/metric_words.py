@@ -23,6 +23,7 @@ from ..catalog.tasks import (
     SyntheticTask,
     TaskKind,
     TaskSettings,
+    TranslationSettings,
 )
 from ..resolve.trial import Kind
 from ..schema.settings import TrialSettings
@@ -264,7 +265,13 @@ def _search_facts(task: TaskSettings) -> dict[str, str]:
     search = [f"beam {task.beam}", *(f"{name} {value:g}" for name, value in penalties if value)]
     search += ["sizes estimated"] if task.sizes == "estimated" else []
     search += ["trees preferred"] if isinstance(task, ParsingSettings) and task.prefer_trees else []
-    return {"search": ", ".join(search), "beam": "" if task.beam == 1 else f"beam {task.beam}"}
+    is_lower = isinstance(task, TranslationSettings) and task.tokens == "words"
+    return {
+        "search": ", ".join(search),
+        "beam": "" if task.beam == 1 else f"beam {task.beam}",
+        "references": "in lower-case words" if is_lower else "as written",
+        "of_words": " of lower-case words" if is_lower else "",
+    }
 
 
 def _loss_unit(task: TaskSettings) -> str:

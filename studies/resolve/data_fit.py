@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainLengths:
-    """Lengths of a trial's training sequences, in tokens.
+    """Lengths of a trial's training sequences, in tokens without their end.
 
     `num_long` sequences are longer than the task's `longest`: they are cut to it if `cut`, else left out.
     """
@@ -44,7 +44,7 @@ def train_lengths(settings: TrialSettings, summary: CorpusSummary) -> TrainLengt
         num_fitting=sum(sizes[size] for size in fitting),
         num_long=sum(count for size, count in sizes.items() if size > most),
         cut=cut,
-        longest=min(most, max(fitting, default=0)),
+        longest=min(most, max(fitting, default=0)) - (not cut),
     )
 
 

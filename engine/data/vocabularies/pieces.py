@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
+from ....studies.catalog.tasks.language_model import word_characters
 from ....studies.own_data.summary import MIN_PIECES
 from ...corpora.files import DataError
 from .sentences import SentenceVocabulary
@@ -16,12 +18,10 @@ from .vocabulary import END, PADDING, START, UNKNOWN
 if TYPE_CHECKING:
     import sentencepiece
 
-NORMALISATION = 1
+NORMALISATION = 2
 """The version of the normalisation of lines. It grows when the output of the normalisation changes."""
 
 _PROTECTED = r"<unk>|@[-,.]@"
-_HYPHEN = re.compile(r"(?<=\w)-(?=\w)")
-_MARKS = re.compile(rf"({_PROTECTED}|[^\w\s])")
 _MAX_CHARACTERS = 2_000  # characters of a line that are encoded at a time
 
 
@@ -153,7 +153,15 @@ def separate_punctuation(line: str) -> str:
     A hyphen inside a word becomes ` @-@ `. The first paper trains on this form (section 4.1). Marks that
     already have this form stay: `<unk>`, `@-@`, `@,@`, `@.@`.
     """
-    return " ".join(_MARKS.sub(r" \1 ", _HYPHEN.sub(" @-@ ", line.lower())).split())
+    hyphen, marks = _separated(ascii_only=line.isascii())
+    return " ".join(marks.sub(r" \1 ", hyphen.sub(" @-@ ", line.lower())).split())
+
+
+@cache
+def _separated(*, ascii_only: bool) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return patterns of a hyphen inside a word, and of what spaces separate from words."""
+    word = word_characters(ascii_only=ascii_only)
+    return re.compile(rf"(?<=[{word}])-(?=[{word}])"), re.compile(rf"({_PROTECTED}|[^{word}\s])")
 
 
 def _split_long_line(line: str) -> list[str]:
@@ -215,9 +223,7 @@ def _reason(message: str) -> str:
     # sentencepiece (0.2.3) raises RuntimeError for every fault, so only its message tells the reason
     if most := re.search(r"value <= ([0-9]+)", message):
         fewer = f"set [task] pieces to at most {int(most[1]):,}, " if int(most[1]) >= MIN_PIECES else ""
-        return (
-            f'it yields at most {int(most[1]):,}; {fewer}use tokens = "characters" or "words", or more text'
-        )
+        return f"it yields at most {int(most[1]):,}; {fewer}use other tokens, or more text"
     if least := re.search(r"[0-9]+ vs ([0-9]+)", message):
         return f"its distinct characters alone need {int(least[1]):,}; raise [task] pieces"
     return message or "it has no words to learn from"

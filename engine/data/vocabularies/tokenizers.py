@@ -82,7 +82,7 @@ class JsonTokenizer(FileTokenizer):
             fewer = f"set [task] pieces to at most {found:,}, " if found >= MIN_PIECES else ""
             raise DataError(
                 f"no vocabulary of {size:,} pieces can be learnt from this text: it yields {found:,}; "
-                f'{fewer}use tokens = "characters", or more text'
+                f"{fewer}use other tokens, or more text"
             )
         return cls(tokenizer.to_str().encode())
 

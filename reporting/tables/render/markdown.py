@@ -1,4 +1,7 @@
-"""A table as Markdown with pipes. As on GitHub, `<sub>` is small type, and `<sup>` marks footnotes."""
+"""A table as Markdown with pipes.
+
+As on GitHub, small type is `<sub>`, and footnote marks are `<sup>`.
+"""
 
 from __future__ import annotations
 

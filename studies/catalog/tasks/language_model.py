@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
+import unicodedata
+from functools import cache
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
@@ -26,12 +29,27 @@ UNBOUNDED_PAST = 1 << 30
 """Stands for an unbounded past: more positions than any block keeps."""
 
 
-_WORD = re.compile(r"\w+|[^\w\s]")
+@cache
+def word_characters(*, ascii_only: bool) -> str:
+    """Return the characters of words, for a class of a regular expression.
+
+    Vowel signs, accents after their letter and joiners belong to words; `re` does not count them to `\\w`.
+    """
+    if ascii_only:
+        return r"\w"
+    marks = (each for each in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(each)[0] == "M")
+    return "".join((r"\w\u200c\u200d", *marks))
+
+
+@cache
+def _word_pattern(*, ascii_only: bool) -> re.Pattern[str]:
+    characters = word_characters(ascii_only=ascii_only)
+    return re.compile(rf"[{characters}]+|[^{characters}\s]")
 
 
 def split_words(sentence: str) -> list[str]:
     """Split a sentence into lower-case words, with each punctuation mark as a word."""
-    return _WORD.findall(sentence.lower())
+    return _word_pattern(ascii_only=sentence.isascii()).findall(sentence.lower())
 
 
 class LanguageModelSettings(TaskSettings):

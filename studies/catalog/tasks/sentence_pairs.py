@@ -23,8 +23,8 @@ class SentencePairSettings(TaskSettings, ABC):
     reads_lines: ClassVar[bool] = True
 
     tokens: Literal["words", "bpe", "spelled", "spelled_digits"]
-    """the kind of token; spelled: frequent words, and letters for other words; spelled_digits: the same, with
-    each digit, hyphen and other sign as a token"""
+    """the kind of token; words: lower case, with separated punctuation; spelled: frequent words, and letters
+    for other words; spelled_digits: the same, with each digit, hyphen and other sign as a token"""
     pieces: int = Field(default=DEFAULT_PIECES, ge=300, le=1_000_000)
     """the vocabulary size of each language"""
     longest: int = Field(default=300, ge=1)

@@ -7,13 +7,15 @@ from dataclasses import replace
 import pytest
 import torch
 
+from activemem import load_study, run_study
+from activemem.engine import DataError, Machine
 from activemem.engine.objectives import GuessDraws, PairData, draw_symbols, sampling_share
 from activemem.engine.trial import Training
 from activemem.studies.catalog.tasks import TASKS, DegradationProblem, require_task
 from activemem.studies.schema import TrialSettings
 
 from ...registry_entries import replace_entry
-from ..translation_factories import PLAIN, register_numbers, translation_study
+from ..translation_factories import PLAIN, register_numbers, translation_study, translation_text
 
 CPU = torch.device("cpu")
 TIMED = "tokens_per_s"
@@ -89,10 +91,9 @@ def test_perplexity_is_per_word_and_accuracy_of_symbols(tmp_path):
     assert 0.0 <= measured["dev_accuracy"] < 0.5
 
 
-@pytest.mark.parametrize("tokens", ["words", "bpe"])
-def test_bits_per_byte_are_of_the_text_of_the_targets(tmp_path, monkeypatch, tokens):
+def test_bits_per_byte_are_of_the_text_of_the_targets(tmp_path, monkeypatch):
     register_numbers(tmp_path, monkeypatch)
-    study = translation_study(PLAIN, steps=1, task={"tokens": tokens})
+    study = translation_study(PLAIN, steps=1, task={"tokens": "bpe"})
     training = Training.begin(study.trials[0].settings, CPU, tmp_path)
     measured = training.advance()
     dev = PairData(study.trials[0].settings, tmp_path).dev
@@ -100,6 +101,23 @@ def test_bits_per_byte_are_of_the_text_of_the_targets(tmp_path, monkeypatch, tok
     written = sum(len(line.split("\t")[1].encode()) + 1 for line in lines)
     nats = measured["dev_loss"] * len(dev.target.tokens)
     assert measured["dev_bits_per_byte"] == pytest.approx(nats / math.log(2) / written)
+
+
+def test_tokens_that_lose_text_have_no_bits_per_byte(tmp_path, monkeypatch):
+    register_numbers(tmp_path, monkeypatch)
+    study = translation_study(PLAIN, steps=1, task={"tokens": "words"})  # which set punctuation apart
+    measured = Training.begin(study.trials[0].settings, CPU, tmp_path).advance()
+    assert {"dev_loss", "dev_accuracy"} <= measured.keys()
+    assert "dev_bits_per_byte" not in measured
+
+
+def test_tokens_that_lose_text_cannot_be_followed_by_bits_per_byte(tmp_path, monkeypatch):
+    register_numbers(tmp_path, monkeypatch)
+    text = translation_text(PLAIN, task={"tokens": "words"}).replace(
+        "epochs = 1", 'epochs = 1\nearly_stopping = { metric = "dev_bits_per_byte", patience = 2 }'
+    )
+    with pytest.raises(DataError, match='set \\[task\\] tokens = "bpe" or "spelled"'):
+        run_study(load_study(text), tmp_path / "results", Machine(data=tmp_path), local=True)
 
 
 def test_a_learnt_translation_is_also_written(tmp_path):

@@ -177,7 +177,9 @@ def test_labels_can_be_numbers(folder, golden):
     interface = load_study(folder / "study.toml").trials[0].settings.task.interface.model
     assert (facts.classes, interface.classes, interface.targets) == (None, None, 1)
     assert sorted(every(found)) == sorted(rows)
-    (folder / "numbers.csv").write_text(csv_text([("a", "1"), ("b", "one"), ("c", "nan")]), encoding="utf-8")
+    (folder / "numbers.csv").write_text(
+        csv_text([("a", "1"), ("b", "one"), ("c", "nan"), ("d", "1e30")]), encoding="utf-8"
+    )
     golden(told(folder, {"path": "numbers.csv"}, **VALUES))
 
 

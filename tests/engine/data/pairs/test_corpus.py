@@ -264,14 +264,14 @@ def test_every_file_of_an_archive_belongs_to_one_that_can_be_fetched():
 
 
 ENCODED = {  # hashes of all that the numbers depend on
-    "multi30k-en-de": "de3a00f56355",
-    "multi30k-en-fr": "506b3b8218da",
-    "tatoeba-eng-deu": "67dcf5cda340",
-    "tatoeba-eng-fra": "9277cb47cc0b",
-    "tatoeba-eng-ita": "7c635ff06732",
-    "tatoeba-eng-spa": "100df59ddaba",
-    "wmt-news-en-fr": "1cdd42ea5a51",
-    "wmt14-en-fr": "41162613def3",
+    "multi30k-en-de": "e99a486b73ba",
+    "multi30k-en-fr": "508c672666d6",
+    "tatoeba-eng-deu": "844f020db690",
+    "tatoeba-eng-fra": "0a321c9a87da",
+    "tatoeba-eng-ita": "3d5b381ad073",
+    "tatoeba-eng-spa": "77591728a40d",
+    "wmt-news-en-fr": "f492f9b4c9e2",
+    "wmt14-en-fr": "c6c84ecf1f36",
 }
 
 

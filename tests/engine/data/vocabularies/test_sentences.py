@@ -106,6 +106,13 @@ def test_words_are_in_lower_case_with_marks_apart_and_rare_ones_are_unknown():
     assert words.encode("zebra") == [UNKNOWN]
 
 
+def test_accents_after_their_letter_and_vowel_signs_are_parts_of_words():
+    words = learn_vocabulary("words", SENTENCES, 12)
+    assert words.normalise("हिन्दी, किताब।") == "हिन्दी , किताब ।"
+    assert words.normalise("E\u0301te\u0301-là") == "e\u0301te\u0301 - là"
+    assert words.normalise("می\u200cروم؟") == "می\u200cروم ؟"
+
+
 def test_symbols_are_a_closed_set():
     symbols = learn_vocabulary("symbols", ["(NP NN )NP", "(NP DT NN )NP"], 10)
     assert (

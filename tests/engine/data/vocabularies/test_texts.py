@@ -93,6 +93,8 @@ def test_tokens_have_the_smallest_type_that_holds_them(vocab, kind):
         ("<unk> of 1 @,@ 000 @-@ year", "<unk> of 1 @,@ 000 @-@ year"),
         ("first--for Heaven", "first - - for heaven"),
         ("  two  spaces ", "two spaces"),
+        ("हिन्दी-किताब।", "हिन्दी @-@ किताब ।"),
+        ("Cafe\u0301!", "cafe\u0301 !"),
         ("\n", ""),
     ],
 )
