@@ -1,8 +1,8 @@
 """The store of results.
 
 A trial's row is written durably before the trial is reported as ended. `store` has the rows, `trial_files`
-the other files of trials, and `study_records` the studies that have run. `store_upkeep` checks, merges and
-removes files. `leases` decide who trains a trial.
+the files of trials besides rows, and `study_records` the studies that have run. `store_upkeep` checks, merges
+and removes files. `leases` decide who trains a trial.
 
 `place` names all files of a store, and puts them into a folder; `bucket_place` and `bucket` put them into a
 bucket. `files` makes local writes survive crashes, `rows` defines rows, and `checksums` covers all files.

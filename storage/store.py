@@ -123,7 +123,7 @@ class Store:
 
     @cached_property
     def files(self) -> TrialFiles:
-        """Return access to the other files of trials: checkpoints, trained weights, and last states."""
+        """Return access to the files of trials besides rows: checkpoints, weights, and last states."""
         return TrialFiles(self._layout)
 
     @cached_property

@@ -618,9 +618,8 @@ class StoreUpkeep:
         place.fetch(weights)
         if weights.is_file():
             place.put(self._layout.weights(to), read_regular(weights))
-        for dataset in (*(each for each in SCHEMAS if each != "trials"), "trials"):
-            found = self._rows(dataset, study)
-            found = found.filter(trial=trial, attempt=attempt)
+        for dataset in reversed(_ORDER):
+            found = self._rows(dataset, study).filter(trial=trial, attempt=attempt)
             if len(found):
                 number = pl.lit(claimed.attempt, found["attempt"].dtype)
                 data = encode(found.with_columns(trial=pl.lit(to), attempt=number))

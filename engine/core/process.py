@@ -21,7 +21,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -262,10 +262,8 @@ class Stop:
 
 
 @contextmanager
-def _handled_by(
-    handler: Callable[[int, FrameType | None], None], signals: Sequence[signal.Signals]
-) -> Iterator[None]:
-    before = {number: signal.signal(number, handler) for number in signals}
+def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in SIGNALS}
     try:
         yield
     finally:
@@ -302,7 +300,7 @@ def on_interrupt(on_request: Callable[[], None]) -> Iterator[Stop]:
 
     sys.unraisablehook = send_again
     try:
-        with _handled_by(ask, SIGNALS):
+        with _handled_by(ask):
             yield stop
     except Exception as error:
         if is_urgent:  # compiled code, such as Polars, may turn a KeyboardInterrupt into an error of its own
@@ -333,7 +331,7 @@ def stopped_by_signals() -> Iterator[None]:
             handler(number, frame)
         raise StartAborted
 
-    with _handled_by(leave, SIGNALS):
+    with _handled_by(leave):
         try:
             yield
         except SystemExit:

@@ -13,7 +13,7 @@ from ...errors import nearest_hint
 from ..claims.comparisons import Claim, cell_label
 from ..resolve.costs import max_trial_flops
 from ..schema.design import Design, DesignReader, Expansion, HeldTrials
-from ..schema.factors import SEED, NamedLevels, level_key
+from ..schema.factors import SEED, NamedLevels, as_list, level_key
 from ..schema.settings import Level, Names
 from ..schema.tables import StudyTable
 from ..text.document import Diagnostics
@@ -91,7 +91,7 @@ class Gates(HeldTrials, Expansion):
             for factor, levels in settings.holds.items():
                 if factor not in known:
                     report((*place, factor), f"unknown factor '{factor}'{nearest_hint(factor, known)}")
-                for each in _as_list(levels):
+                for each in as_list(levels):
                     reader.check_levels(place, {factor: each})
             for name in settings.claims:
                 if name not in names and name.partition(": ")[2] not in names:
@@ -115,7 +115,7 @@ class Gates(HeldTrials, Expansion):
         names = {name: NamedLevels(levels, f"of {name}") for name, levels in design.factors.items()}
         return [
             {
-                name: [names[name].find(each) for each in _as_list(levels)]
+                name: [names[name].find(each) for each in as_list(levels)]
                 for name, levels in each.holds.items()
             }
             for _, each in self.tables
@@ -258,10 +258,6 @@ def _stage_cost(trials: Sequence[PlannedTrial]) -> str:
     if not known or len(known) < len(seconds):
         return cost
     return f"{cost}, at most {format_duration(math.fsum(known))} of training"
-
-
-def _as_list(levels: object) -> list[Any]:
-    return levels if isinstance(levels, list) else [levels]
 
 
 def _names(claim: Claim) -> list[str]:

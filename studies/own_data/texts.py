@@ -141,17 +141,16 @@ class _Source(StrictModel):
     """how often training draws from this source, relative to the others"""
 
 
-def _as_list(given: object) -> object:
-    return [{"path": given}] if isinstance(given, str) else given
-
-
 class _Documents(StrictModel):
     """Schema of `[task] corpus` with documents.
 
     `dev` and `test` are other files, or shares of the documents to hold out.
     """
 
-    documents: Annotated[list[_Source], BeforeValidator(_as_list)]
+    documents: Annotated[
+        list[_Source],
+        BeforeValidator(lambda given: [{"path": given}] if isinstance(given, str) else given),
+    ]
     """the sources of documents: a Parquet file or a folder of them, or a list of tables"""
     text: str = "text"
     """the column with the texts"""

@@ -23,6 +23,7 @@ from ..schema.factors import (
     ABSENT,
     SEED,
     NamedLevels,
+    as_list,
     filled_levels,
     has_level,
     level_key,
@@ -438,7 +439,7 @@ def select_faults(
         elif kept == []:
             yield ("select", factor), "expected at least one level, got an empty list"
         else:
-            for index, level in enumerate(_as_list(kept)):
+            for index, level in enumerate(as_list(kept)):
                 if message := level_name_fault(level, factors[factor], factor):
                     yield (
                         (("select", factor, index) if isinstance(kept, list) else ("select", factor)),
@@ -452,11 +453,7 @@ def level_name_fault(name: object, known: tuple[Level, ...], factor: str) -> str
 
 
 def _keeps(select: Mapping[str, Any], factor: str, level: Level) -> bool:
-    return factor not in select or level == ABSENT or has_level(_as_list(select[factor]), level)
-
-
-def _as_list(levels: object) -> list[Any]:
-    return levels if isinstance(levels, list) else [levels]
+    return factor not in select or level == ABSENT or has_level(as_list(select[factor]), level)
 
 
 def fixed_levels(

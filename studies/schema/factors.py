@@ -171,6 +171,11 @@ def has_level(levels: Iterable[Level], level: Level) -> bool:
     return level_key(level) in map(level_key, levels)
 
 
+def as_list(levels: object) -> list[Any]:
+    """Return the levels of a table that may give a single level without a list."""
+    return levels if isinstance(levels, list) else [levels]
+
+
 _HOLE = re.compile(r"(=|\w\()?\{ *(\w+) *\}")
 _RANGE = re.compile(r"(integer|real)\([^()]*\)")
 _CALL = re.compile(r"\b([A-Za-z_]\w*)(\([^()]*\))?")
