@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from ..catalog.datasets import source_key
@@ -101,7 +102,7 @@ def summarise_rows(rows: Sequence[Row], kind: RowKind, tokens: object) -> Corpus
         each: {split: _count_symbols(found, each) for split, found in sequences.items()} for each in kinds
     }
     lengths = {
-        split: {each: Counter(_length(sequence, each) for sequence in found) for each in kinds}
+        split: {each: Counter(len(_split(sequence, each)) for sequence in found) for each in kinds}
         for split, found in sequences.items()
     }
     warnings = [*_shared(rows), *_unseen(labels), *_alike(labels), *_conflicting(train), *_unknown(symbols)]
@@ -139,13 +140,13 @@ def summarise_text(parts: Mapping[str, bytes], tokens: object) -> CorpusSummary:
                 f"{split}: {shared:,} of {len(long):,} lines of {_MIN_LINE} bytes or more are also in train"
             )
     kinds = [each for each in _kinds(tokens) if each != "symbols"]
-    lengths, *others = (
-        {
+    lengths = {
+        split: {
             each: Counter((len(line) if each == "characters" else len(line.split())) + 1 for line in found)
             for each in kinds
         }
-        for found in (train, lines["dev"], lines["test"])
-    )
+        for split, found in lines.items()
+    }
     symbols = {
         each: len(set(parts["train"]) - {10}) if each == "characters" else len(set(parts["train"].split()))
         for each in kinds
@@ -153,10 +154,10 @@ def summarise_text(parts: Mapping[str, bytes], tokens: object) -> CorpusSummary:
     return CorpusSummary(
         unit="line",
         rows={split: len(found) for split, found in lines.items()},
-        lengths=lengths,
-        scored_lengths=dict(zip(("dev", "test"), others, strict=True)),
+        lengths=lengths["train"],
+        scored_lengths={split: lengths[split] for split in ("dev", "test")},
         symbols=symbols,
-        tokens={each: sum(found.elements()) for each, found in lengths.items()},
+        tokens={each: sum(found.elements()) for each, found in lengths["train"].items()},
         pieces=_piece_bounds({"train": parts["train"].decode(errors="replace").lower().split()}, tokens),
         warnings=tuple(warnings),
     )
@@ -186,7 +187,7 @@ def _summarise_pairs(rows: Sequence[Row], tokens: object) -> CorpusSummary:
         rows={split: len(kept[split]) for split in SPLITS},
         num_held_out=lost["train"],
         lengths={
-            each: Counter(max(_length(row[place], each) for place in (1, 2)) + 1 for row in train)
+            each: Counter(max(len(_split(row[place], each)) for place in (1, 2)) + 1 for row in train)
             for each in kinds
         },
         symbols={
@@ -233,23 +234,14 @@ def _bounds_of(words: Iterable[str]) -> PieceBounds:
     return PieceBounds(least, most, fair=least + len(found) // _WORDS_OF_A_PIECE)
 
 
-def _length(sequence: str, kind: str) -> int:
+def _split(sequence: str, kind: str) -> Sequence[int | str]:
     if kind == "characters":
-        return len(sequence.encode())
-    return len(split_words(sequence)) if kind == "words" else len(sequence.split())
+        return sequence.encode()
+    return split_words(sequence) if kind == "words" else sequence.split()
 
 
 def _count_symbols(sequences: Iterable[str], kind: str) -> Counter[int | str]:
-    found = Counter[int | str]()
-    for sequence in sequences:
-        match kind:
-            case "characters":
-                found.update(sequence.encode())
-            case "words":
-                found.update(split_words(sequence))
-            case _:
-                found.update(sequence.split())
-    return found
+    return Counter(chain.from_iterable(_split(sequence, kind) for sequence in sequences))
 
 
 def _alike(labels: Mapping[str, Counter[str | None]]) -> Iterable[str]:
