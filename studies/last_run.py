@@ -90,9 +90,7 @@ def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
         return None
     diagnostics = Diagnostics(document)
     header, trials, held = read_size(diagnostics)
-    if header is None or diagnostics.faults:
-        return None
-    if header.limits:
+    if header is None or diagnostics.faults or header.limits:
         return None
     return StudyOutline(title=header.title, trials=trials, held=held)
 

@@ -380,8 +380,8 @@ def compare_weights(node: nodes.BlockNode, layer: OtherLayer) -> tuple[bool, str
 def compare_with_layer(node: nodes.BlockNode, layer: OtherLayer) -> tuple[bool, str]:
     """Compare the outputs and gradients of a block and a layer that have the same weights.
 
-    The gradients are those of the input. The result names lengths at which the layer
-    raises an exception. Raise OtherLayerError if none is left.
+    The gradients are those of the input. The result names lengths at which the layer raises an exception.
+    Raise OtherLayerError if none is left.
     """
     block = make_block(node, causal=True, width=layer.width, dtype=torch.float32)
     other = _perturb(layer.draw(0))

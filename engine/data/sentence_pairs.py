@@ -315,10 +315,9 @@ def iter_pair_batches(
     """Yield batches of pairs without end, from batch number `position` on.
 
     A batch has pairs of similar length: their longer sides differ by less than `width`, unless the batch has
-    pairs of two neighbouring buckets.
-    The batches of each pass and their order depend on the seed and the number of the pass. A random remainder
-    that does not fill a batch is dropped, and so is a pair with a side of more than `max_length` tokens, not
-    counting its end.
+    pairs of two neighbouring buckets. The batches of each pass and their order depend on the seed and the
+    number of the pass. A random remainder that does not fill a batch is dropped, and so is a pair with a side
+    of more than `max_length` tokens, not counting its end.
     """
     lengths = _max_side_lengths(split)
     fitting = torch.nonzero(lengths <= max_length + 1).flatten()

@@ -66,8 +66,8 @@ class Likelihood:
 class TextScore(Likelihood):
     """The likelihood of a text.
 
-    `ends` is the part that belongs to the ends of lines or documents.
-    `padded_loss`, only for lines, is the mean over all positions of their batches, padding included.
+    `ends` is the part that belongs to the ends of lines or documents. `padded_loss`, only for lines, is the
+    mean over all positions of their batches, padding included.
     """
 
     ends: Likelihood

@@ -131,9 +131,9 @@ class Packer:
     """Trainer of packs of at most `most` trials.
 
     With `fitting`, trials on a CPU form packs only if their steps are small, and on a GPU a pack must fit in
-    `device_bytes`, the worker's share of its memory.
-    If a pack fails, its trials repeat the epoch and then take their steps one by one. If memory runs out,
-    later packs of their form have at most half as many members.
+    `device_bytes`, the worker's share of its memory. If a pack fails, its trials repeat the epoch and then
+    take their steps one by one. If memory runs out, later packs of their form have at most half as many
+    members.
     """
 
     def __init__(self, most: int, *, fitting: bool = False, device_bytes: int | None = None) -> None:

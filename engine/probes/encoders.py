@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,9 +92,9 @@ def measure_memory(traces: Iterable[tuple[Trace, Tensor]]) -> MemoryStatistics:
     Each batch has its trace and its mask (batch, length).
     """
     changes: list[Tensor] = []
-    retention: list[list[Tensor]] = []
-    forget_gates: list[list[Tensor]] = []
-    updates: list[list[Tensor]] = []
+    retention = defaultdict[int, list[Tensor]](list)  # by step, as are the next two
+    forget_gates = defaultdict[int, list[Tensor]](list)
+    updates = defaultdict[int, list[Tensor]](list)
     for trace, mask in traces:
         changes.append(memory_changes(trace.cell, mask))
         forget = trace.gates["forget"]
@@ -101,18 +102,14 @@ def measure_memory(traces: Iterable[tuple[Trace, Tensor]]) -> MemoryStatistics:
         before = functional.pad(trace.cell[:, :-1], (0, 0, 1, 0))  # the memory is zero before the first step
         update = (trace.cell - forget * before).abs().mean(2)
         for step, present in enumerate(mask.unbind(1)):
-            if step == len(retention):
-                retention.append([])
-                forget_gates.append([])
-                updates.append([])
             retention[step].append(retained[present, step])
             forget_gates[step].append(forget[present, step].flatten().float())
             updates[step].append(update[present, step])
     return MemoryStatistics(
         changes=torch.cat(changes),
-        retention=torch.stack([torch.cat(batches).mean() for batches in retention]),
-        forget_gates=tuple(map(torch.cat, forget_gates)),
-        updates=torch.stack([torch.cat(batches).mean() for batches in updates]),
+        retention=torch.stack([torch.cat(batches).mean() for batches in retention.values()]),
+        forget_gates=tuple(map(torch.cat, forget_gates.values())),
+        updates=torch.stack([torch.cat(batches).mean() for batches in updates.values()]),
     )
 
 

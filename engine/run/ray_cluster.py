@@ -272,10 +272,9 @@ def run_cohorts(
                 place = opened.enter_context(located(store, machine))
                 if machine.address is None:
                     check_workers_here(code)
-                if machine.address is not None:
-                    machine = fit_to_cluster(place, machine, settings, listener, at_once)
-                else:
                     machine = fit_here(machine, settings, at_once)
+                else:
+                    machine = fit_to_cluster(place, machine, settings, listener, at_once)
         except StartAborted:
             return []
         scratch = opened.enter_context(tempfile.TemporaryDirectory(prefix="activemem-"))

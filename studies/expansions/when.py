@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from ...errors import nearest_hint
 from ..schema.design import DesignReader, Expansion
-from ..schema.factors import SEED
+from ..schema.factors import SEED, as_list
 from ..schema.settings import Level
 from ..schema.tables import StudyTable
 from ..text.document import Diagnostics
@@ -75,8 +75,7 @@ def _read_condition(reader: DesignReader, name: str, given: Mapping[str, Any]) -
         elif other not in reader.names:
             fault = f"unknown factor '{other}'{nearest_hint(other, reader.names)}"
         else:
-            named = levels if isinstance(levels, list) else [levels]
-            condition[other] = tuple(reader.find(other, each) for each in named)
+            condition[other] = tuple(reader.find(other, each) for each in as_list(levels))
             for each in condition[other]:
                 reader.check_levels((TABLE, name), {other: each})
             continue

@@ -97,10 +97,7 @@ def _find(reader: Reader, named: _Rows) -> tuple[str, _Digests] | None:
     found = [main, *others.values()]
     if None in found or main is None:
         return None
-    digests = dict(main[1])
-    for split, other in others.items():
-        if other is not None:
-            digests[split] = other[1]["train"]
+    digests = {**main[1], **{split: other[1]["train"] for split, other in others.items() if other}}
     forms = {each[0] for each in found if each}
     if len(forms) > 1 or (paths and main[1].keys() != {"train"}):
         reader.report("expected a file of one format for each split, or a folder with all splits")

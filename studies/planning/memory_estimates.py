@@ -84,9 +84,8 @@ def step_memory(
     """Return the memory of a training step on sequences of this length.
 
     The default is the longest training sequence. Separate documents are counted twice, since they have less
-    padding than tokens. Frozen parameters have no gradient. Without a `state` nothing is
-    frozen, and the optimiser keeps its maximum for each parameter. With `checkpoints` each sub-layer keeps
-    only its input.
+    padding than tokens. Frozen parameters have no gradient. Without a `state` nothing is frozen, and the
+    optimiser keeps its maximum for each parameter. With `checkpoints` each sub-layer keeps only its input.
     """
     train = settings.train
     tokens = longest_tokens(settings) if tokens is None else tokens

@@ -36,7 +36,7 @@ from ..resolve.data_fit import as_long_as_data
 from ..resolve.grid import check_layers, factors_of_sizes
 from ..resolve.trial import Kind, Trial, first_of_each_kind
 from ..schema.design import Design
-from ..schema.factors import ABSENT, SEED, filled_levels, level_key, level_name
+from ..schema.factors import ABSENT, SEED, as_list, filled_levels, level_key, level_name
 from ..schema.settings import TrialSettings, read_recipe
 from ..study import Study
 from ..text.units import plural
@@ -607,7 +607,7 @@ def _value_texts(value: Any) -> list[str]:  # noqa: ANN401 -- TOML holds anythin
     """Return the value of a key as texts, one for each item of a list or a table."""
     if isinstance(value, Mapping):
         return [f"{name}={_value_text(item)}" for name, item in value.items()]
-    return list(map(_value_text, value if isinstance(value, list) else [value]))
+    return list(map(_value_text, as_list(value)))
 
 
 def _value_text(value: object) -> str:

@@ -1,9 +1,9 @@
 """Stored trials that a study can reuse in place of its own, and why it cannot reuse others.
 
-They are from older plug-in source, or belong to another study. A trial of another study
-fits a search if a point of its space has the trial's settings. The values of most dimensions are read from
-the trial's recipe. The values of dimensions that fill a whole setting are read from that setting. The
-search's own trial with these values must then have the same id.
+They are from older plug-in source, or belong to another study. A trial of another study fits a search if a
+point of its space has the trial's settings. The values of most dimensions are read from the trial's recipe.
+The values of dimensions that fill a whole setting are read from that setting. The search's own trial with
+these values must then have the same id.
 """
 
 from __future__ import annotations

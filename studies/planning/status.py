@@ -42,12 +42,11 @@ class StudyStatus:
     describes the started trials, the latest first. `begun` are the started trials of a search, `waiting` the
     trials that were handed in and not started. `num_held` counts trials that a gate holds back and that were
     never started; they do not count as remaining. Trials in `missing_weights` are done, but would be trained
-    again for their weights. `failure_reasons` counts first lines, the most frequent first.
-    `added` has the status of each stored trial of an added seed. `total` and `stored` leave these trials out,
-    and `left` counts those that are being added.
-    `spent` names the budget or space that a search has used up, else it is None; then `left` counts only
-    trials of points that have begun. `stale` are outcomes computed with other plug-in source, which do not
-    count.
+    again for their weights. `failure_reasons` counts first lines, the most frequent first. `added` has the
+    status of each stored trial of an added seed. `total` and `stored` leave these trials out, and `left`
+    counts those that are being added. `spent` names the budget or space that a search has used up, else it is
+    None; then `left` counts only trials of points that have begun. `stale` are outcomes computed with other
+    plug-in source, which do not count.
     """
 
     total: int
@@ -148,11 +147,9 @@ def study_status(
     """
     outcomes = read_statuses(store, study) if outcomes is None else outcomes
     rows = study_outcomes(study, outcomes)
-    statuses = dict(zip(rows["trial"].to_list(), rows["status"].to_list(), strict=True))
+    statuses: dict[str, str] = dict(rows.select("trial", "status").iter_rows())
     of_added_seeds = {trial.id for trial in study.source.added}
-    in_file = statuses
-    if of_added_seeds:
-        in_file = {trial: status for trial, status in statuses.items() if trial not in of_added_seeds}
+    in_file = {trial: status for trial, status in statuses.items() if trial not in of_added_seeds}
     unfinished = _unfinished(study, store, statuses)
     within_budget = None
     if study.search is not None:

@@ -485,8 +485,7 @@ def mixed_levels_fault(
     """Return an error message if one cell of a table or figure would mix levels of a factor.
 
     Return "" otherwise. The message says how to mend it. `shown` are the factors that determine a trial's
-    cell; seeds are always mixed. `over_hint` is the other way
-    to mend it, with {} in place of the factors.
+    cell; seeds are always mixed. `over_hint` is the other way to mend it, with {} in place of the factors.
     """
     levels = selected_levels(select, design.factors)
     mixed = {name: levels[name] for name in levels if name not in (*shown, SEED) and len(levels[name]) > 1}

@@ -39,8 +39,8 @@ TRIAL_TABLES = ("model", "task", "train")
 class Template:
     """The tables [model], [task] and [train] with their placeholders.
 
-    `fragments` fill placeholders of the recipe, of its levels and of each other. Recipes are
-    cached by the values that they use, so that large grids parse few of them.
+    `fragments` fill placeholders of the recipe, of its levels and of each other. Recipes are cached by the
+    values that they use, so that large grids parse few of them.
 
     A level of `table_levels` is a table. It replaces a placeholder that is a whole value. At the key `name`
     of a table, it adds all of its keys to that table and overrides keys that are already there.

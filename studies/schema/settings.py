@@ -390,8 +390,8 @@ class StudySettings(StrictModel, table="study"):
     keep_weights: bool = False
     """whether the store keeps trained models and their outputs, for later measurements"""
     keep_checkpoints: bool = False
-    """whether the store keeps the last state of each training, from which a longer training or
-    a test at other lengths resumes"""
+    """whether the store keeps the last state of each training, from which a longer training or a test at
+    other lengths resumes"""
     limits: Annotated[dict[str, str], AfterValidator(check_limits)] = Field(default={})
     """limits on models by cost, such as `"<= 1e6"`; larger cells and search points are not run; a search also
     learns to respect limits on metrics and on costs of trainings"""

@@ -151,8 +151,8 @@ def parse_document(
 ) -> Document:
     """Parse the text of a study file, which comes from `path` if it has a file.
 
-    Raise StudyError for invalid TOML in the text or in an override. Nesting deeper than
-    `MAX_DEPTH` is invalid, too.
+    Raise StudyError for invalid TOML in the text or in an override. Nesting deeper than `MAX_DEPTH` is
+    invalid, too.
     """
     text = text.replace("\r\n", "\n")  # as tomllib does, so that its positions are those of this text
     if (deep := _find_too_deep(text)) is not None:
