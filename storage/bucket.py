@@ -12,7 +12,7 @@ import re
 import secrets
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
@@ -207,10 +207,8 @@ class Bucket:
             # some servers report a missing object, and may then leave other objects undeleted
             except FileNotFoundError:
                 for name in names:
-                    try:
+                    with suppress(FileNotFoundError):
                         self._server.delete(self._data, name)
-                    except FileNotFoundError:
-                        continue
 
     def require_conditions(self) -> None:
         """Raise `StoreError` if the server ignores the condition of a conditional write.

@@ -20,7 +20,7 @@ from typing import Final, final
 
 from .bucket import Bucket, ObjectInfo, Version
 from .errors import StoreError
-from .files import replacing
+from .files import remove, replacing
 from .place import Place
 
 _DOWNLOADS: Final = 16
@@ -158,10 +158,7 @@ class BucketPlace(Place):
                 self._held.pop(key, None)
                 self._claimed.pop(key, None)
             for path in paths:
-                if path.is_dir():
-                    shutil.rmtree(path, ignore_errors=True)
-                else:
-                    path.unlink(missing_ok=True)
+                remove(path)
 
     def move(self, path: Path, target: Path) -> None:
         """Move an object within the bucket, and its local copy."""

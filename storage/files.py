@@ -41,11 +41,18 @@ def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
     except BaseException as error:
         if isinstance(error, OSError) and error.filename is None:  # such as a full disk
             error.filename = str(path)
-        if temporary.is_dir():
-            shutil.rmtree(temporary, ignore_errors=True)
-        else:
-            temporary.unlink(missing_ok=True)
+        remove(temporary)
         raise
+
+
+def remove(path: Path) -> None:
+    """Remove a file, or a folder with its contents. A missing one is ignored."""
+    try:
+        path.unlink(missing_ok=True)
+    except (IsADirectoryError, PermissionError):  # the latter for a folder on macOS
+        if not path.is_dir():
+            raise
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def put_in_place(temporary: Path, path: Path) -> None:

@@ -25,7 +25,6 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import shutil
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection
@@ -34,7 +33,7 @@ from pathlib import Path
 from typing import ClassVar, Final, final
 
 from .errors import StoreError
-from .files import read_regular, replacing, temporary_name
+from .files import read_regular, remove, replacing, temporary_name
 
 
 class Place(ABC):
@@ -179,12 +178,7 @@ class FolderPlace(Place):
 
     def delete(self, *paths: Path) -> None:
         for path in paths:
-            try:
-                path.unlink(missing_ok=True)
-            except (IsADirectoryError, PermissionError):  # the latter for a folder on macOS
-                if not path.is_dir():
-                    raise
-                shutil.rmtree(path, ignore_errors=True)
+            remove(path)
 
 
 def store_time(place: Place) -> float:

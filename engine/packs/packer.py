@@ -37,14 +37,12 @@ def form_of(settings: TrialSettings) -> str | None:
     """
     if alone_reason(settings) is not None:
         return None
-    train = settings.train
-    task = None
-    if isinstance(settings.task, GeneratedTask):
-        task = settings.task.model_dump(mode="json")  # they determine the loss and the shapes of batches
+    task, train = settings.task, settings.train
     form = {
         "model": settings.model.model_dump(mode="json"),
-        "interface": repr((settings.task.spec.kind, settings.task.interface)),
-        "task": task,
+        "interface": repr((task.spec.kind, task.interface)),
+        # they determine the loss and the shapes of batches
+        "task": task.model_dump(mode="json") if isinstance(task, GeneratedTask) else None,
         "batch_size": train.batch_size,
         "steps_per_epoch": train.steps_per_epoch,
         "precision": train.precision,
