@@ -466,10 +466,7 @@ class _Checker:
         return RepeatNode(count, body)
 
     def _report_repeated_pool(self, part: Syntax, body: Node) -> bool:
-        """Report a repeated part if it outputs a vector; return whether it does.
-
-        The next copy could not read a vector.
-        """
+        """Return whether a repeated part outputs a vector, which its next copy cannot read; report this."""
         if output_kind(body) != VECTOR:
             return False
         what = self._faults.quote(part.start, part.end)

@@ -84,10 +84,7 @@ def without_defaults(block: BlockNode) -> dict[str, BlockNode]:
 
 
 def _without_one(node: Value) -> Iterator[Node]:
-    """Yield copies of a node, each with one thing removed: a part, a block or an argument.
-
-    Some copies are not valid recipes.
-    """
+    """Yield copies of a node, perhaps invalid, each with one part, block or argument removed."""
     match node:
         case SumNode():
             yield from _without_part(node.parts, make_sum)

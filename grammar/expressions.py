@@ -28,10 +28,7 @@ class RecipeHole(Recipe):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SearchDimension(Expression):
-    """A search dimension as an expression, such as `integer(3, 40)`.
-
-    It takes the place of a count or of a parameter's value.
-    """
+    """A search dimension as an expression, such as `integer(3, 40)`, for a count or a parameter's value."""
 
     dimension: Dimension
 

@@ -128,10 +128,7 @@ def find_derivation(space: Value, member: Value, start: int = 0) -> Derivation |
 
 
 def _find_each(spaces: Sequence[_Placed], members: Sequence[Value]) -> Derivation | None:
-    """Find values for the search dimensions that turn each of `spaces` into the member at its index.
-
-    Return None if there are none.
-    """
+    """Find values of search dimensions that turn each of `spaces` into the member at its index, or None."""
     derivation: Derivation = {}
     for (space, start), member in zip(spaces, members, strict=True):
         if (found := find_derivation(space, member, start)) is None:

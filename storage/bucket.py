@@ -61,10 +61,7 @@ def address_fault(text: str) -> str | None:
 
 
 class BucketError(OSError, ActivememError):
-    """Error for a server that cannot be reached or that refuses a request.
-
-    It counts as a failure of the machine, not of the trial.
-    """
+    """Error for a server that cannot be reached or refuses a request: the machine fails, not the trial."""
 
     def __str__(self) -> str:
         return f"{self.filename}: {self.strerror}"

@@ -37,10 +37,7 @@ _CHUNK_BYTES: Final = 1 << 20
 
 @contextmanager
 def sealing(path: Path) -> Iterator[BinaryIO]:
-    """Yield a new file in which to write a zip archive, and append a checksum at the end.
-
-    This checksum is called the seal.
-    """
+    """Yield a new file in which to write a zip archive, and append a checksum, the seal, at the end."""
     with path.open("w+b", buffering=_BUFFER_BYTES) as file:
         yield file
         file.seek(0, 2)
@@ -137,10 +134,7 @@ class Record(BaseModel):
 
 
 def encode_record(values: Mapping[str, Any], indent: int | None = None) -> bytes:
-    """Return values as JSON with a checksum.
-
-    The first key, `checksum`, is the SHA-256 of the rest of the text.
-    """
+    """Return values as JSON with a first key `checksum`, the SHA-256 of the rest of the text."""
     data = json.dumps({"checksum": "", **values}, indent=indent).encode() + b"\n"
     found = _EMPTY.match(data)
     assert found is not None, "the checksum is the first key"

@@ -216,10 +216,7 @@ class Leases:
                     return None  # otherwise the lease was released meanwhile, so look again
 
     def last_sweep(self) -> bytes:
-        """Return a token that changes when leases are removed.
-
-        After a change, the store must be read again.
-        """
+        """Return a token that changes when leases are removed, so that the store must be read again."""
         try:
             return self.layout.place.get(self.layout.leases / SWEEPS)
         except (OSError, UnreadableError):
@@ -231,10 +228,7 @@ class Leases:
             lease.beat()
 
     def _as_seen(self, trial: str, attempt: int, data: bytes) -> LeaseState:
-        """Return the state of a lease from the bytes of its file.
-
-        A lease whose owner cannot be read also expires.
-        """
+        """Return the state of a lease from its file's bytes; without a readable owner it expires, too."""
         header, ended, beats = data.partition(b"\n")
         try:
             record = decode_record(header + ended, _Header)

@@ -88,10 +88,7 @@ class Place(ABC):
 
     @abstractmethod
     def touch(self, path: Path, mark: bytes) -> None:
-        """Add a mark to a file that this process has created by `put_if_absent`.
-
-        Do nothing if another process owns the file now.
-        """
+        """Add a mark to a file that this process created by `put_if_absent`, unless another owns it now."""
 
     @abstractmethod
     def move(self, path: Path, target: Path) -> None:

@@ -209,10 +209,7 @@ def read_verified(path: Path, quarantine: Quarantine) -> bytes | None:
 
 
 def latest_copies(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Return only the latest copy of each attempt's row.
-
-    It has the highest rank. A crash may have left older ones.
-    """
+    """Return each attempt's row of the highest rank, the latest: a crash may have left older copies."""
     return frame.filter(pl.col(RANK) == pl.col(RANK).max().over("trial", "attempt"))
 
 

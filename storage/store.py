@@ -349,10 +349,7 @@ class Store:
         self._layout.place.put(path, encode(frame))
 
     def _latest_rows(self, datasets: Sequence[str], trials: Collection[str] | None) -> pl.DataFrame:
-        """Return the rows of valid attempts in these datasets, without the column `study`.
-
-        The datasets have the same schema.
-        """
+        """Return the rows of valid attempts in these datasets of one schema, without the column `study`."""
         columns = [name for name in SCHEMAS[datasets[0]].names() if name != "study"]
         wanted = read_latest(self._quarantine, ["trial", "attempt"]).lazy()
         if trials is not None:

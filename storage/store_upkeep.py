@@ -292,10 +292,7 @@ def _foreign(layout: Layout) -> Iterator[Finding]:
 
 
 def _incomplete(quarantine: Quarantine) -> Iterator[Finding]:
-    """Yield a finding for each trial that has a row but has lost its metrics.
-
-    Its path is where the metrics should be.
-    """
+    """Yield a finding, at the path of the lost metrics, for each trial that has a row but no metrics."""
     columns = ["trial", "attempt", "study", "status"]
     trained_again = set(read_latest(quarantine, columns).filter(status=INCOMPLETE)["trial"])
     rows = read_latest(quarantine, columns, checks_all=True).filter(status=INCOMPLETE)

@@ -85,10 +85,7 @@ def _designs(definitions: dict[str, Any]) -> Iterable[dict[str, Any]]:
 
 
 def _task() -> dict[str, Any]:
-    """Return the JSON Schema of `[task]`: a name and any other keys.
-
-    `activemem show NAME` lists the keys of a task.
-    """
+    """Return the JSON Schema of `[task]`: a name and any other keys, which `activemem show NAME` lists."""
     name = {"anyOf": [{"enum": sorted(task_names())}, {"type": "string"}], "description": "the task"}
     return {"type": "object", "properties": {"name": name}, "required": ["name"]}
 

@@ -254,10 +254,7 @@ def other_files(study: Study, store: Store) -> list[str]:
 
 
 def describe_max_seeds(study: Study, store: Store) -> str:
-    """Return a note if `max_seeds` has changed or has no effect, or if seeds were added by hand.
-
-    The text is empty otherwise.
-    """
+    """Return a note if `max_seeds` has changed or has no effect, or if seeds were added by hand, else ""."""
     now = study.header.max_seeds
     if not study.asks_for_seeds:
         without = "the study has no claim, and no table with smallest_difference"

@@ -159,10 +159,7 @@ class Study:
 
     @property
     def asks_for_seeds(self) -> bool:
-        """True if the study has claims or tests that more seeds can decide.
-
-        The tests are those of tables that test differences.
-        """
+        """True if the study has claims, or tables that test differences, which more seeds can decide."""
         return bool(self.claims) or any(table.asks_for_seeds for table in self.tables)
 
     def with_later_seeds(self) -> Study:

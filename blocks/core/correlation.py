@@ -161,10 +161,7 @@ def _composed(x: Tensor, weight: Tensor, bias: Tensor, left: int, right: int) ->
 
 
 class _ByFrequencies(torch.autograd.Function):
-    """Correlation of whole sequences in the frequency domain.
-
-    The result equals that of the direct computation up to rounding.
-    """
+    """Correlation of whole sequences in the frequency domain, equal to the direct one up to rounding."""
 
     @staticmethod
     def forward(

@@ -88,16 +88,10 @@ class Transducer(nn.Module, ABC, Generic[StateT]):
 
     @abstractmethod
     def step(self, state: StateT, previous: Tensor) -> tuple[Tensor, StateT]:
-        """Return the next output (batch, outputs), and the next state.
-
-        `previous` is the embedding of the output before it.
-        """
+        """Return the next output (batch, outputs) and state, given the embedding of the output before it."""
 
     def attention_weights(self, state: StateT) -> Tensor | None:
-        """Return the last output's attention weights for the source positions, (batch, n).
-
-        None without attention.
-        """
+        """Return the last output's attention weights (batch, n) for the source positions, or None."""
         return None
 
 

@@ -92,10 +92,7 @@ class RecurrentLayer(Initialisable):
     def unrolled(
         self, x: Tensor, start: tuple[Tensor, ...]
     ) -> tuple[tuple[Tensor, ...], list[tuple[Tensor, ...]]]:
-        """Run all steps of the layer in Python.
-
-        Return all states (batch, length, width) and the gates of each position.
-        """
+        """Run all steps in Python; return all states (batch, length, width) and each position's gates."""
         mapped = linear(x, self.weight_x, self.bias)  # (batch, length, maps * width)
         states: list[tuple[Tensor, ...]] = []
         gates: list[tuple[Tensor, ...]] = []

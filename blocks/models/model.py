@@ -164,10 +164,7 @@ class Model(BaseModel[ResidualStack]):
         return self._outputs(self._hidden(inputs, lengths))
 
     def outputs_at(self, inputs: Tensor, places: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Return only the outputs at `places`, (places, …).
-
-        The places are flat indices into (batch, length).
-        """
+        """Return only the outputs (places, …) at `places`, which are flat indices into (batch, length)."""
         return self._outputs(take_places(self._hidden(inputs, lengths), places))
 
     def nll(self, inputs: Tensor, targets: Tensor, lengths: Tensor | None = None) -> Tensor:
@@ -185,10 +182,7 @@ class Model(BaseModel[ResidualStack]):
     def nll_at(
         self, inputs: Tensor, targets: Tensor, places: Tensor, lengths: Tensor | None = None
     ) -> Tensor:
-        """Return the negative log-likelihood of the targets at `places` in nats, (places,).
-
-        The places are flat indices.
-        """
+        """Return the negative log-likelihoods (places,) in nats of the targets at these flat indices."""
         return self._nll(take_places(self._hidden(inputs, lengths), places), targets)
 
     def forward_stream(self, inputs: Tensor, state: StreamState) -> tuple[Tensor, StreamState]:
@@ -317,10 +311,7 @@ class TransductionModel(BaseModel[AnyTransducer]):
         return self.output(self._hidden(source, target))
 
     def outputs_at(self, source: Tensor, target: Tensor, places: Tensor) -> Tensor:
-        """Return only the logits at `places`, (places, vocab).
-
-        The places are flat indices into the target.
-        """
+        """Return only the logits (places, vocab) at `places`, which are flat indices into the target."""
         return self.output(take_places(self._hidden(source, target), places))
 
     def nll(self, source: Tensor, target: Tensor) -> Tensor:

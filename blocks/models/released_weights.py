@@ -286,10 +286,7 @@ def _attention(part: _Attention, theirs: str, ours: str) -> Iterator[_Tensor]:
 
 
 def _same(module: nn.Module, theirs: str, ours: str) -> Iterator[_Tensor]:
-    """Yield the tensors of a module that is the same in both programs.
-
-    Its parameters have the same names and shapes.
-    """
+    """Yield the tensors of a module that has the same parameter names and shapes in both programs."""
     for name, parameter in module.named_parameters():
         yield _Tensor(name=f"{theirs}.{name}", shape=tuple(parameter.shape), ours=f"{ours}.{name}")
 

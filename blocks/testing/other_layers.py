@@ -288,10 +288,7 @@ class WeightMap:
 
     @torch.no_grad()
     def copy(self, layer: nn.Module) -> None:
-        """Copy the layer's weights into the block.
-
-        Biases of the layer that the block lacks are set to zero.
-        """
+        """Copy the layer's weights into the block; biases of the layer that the block lacks become zero."""
         theirs = dict(layer.named_parameters())
         for name in self.zeroed:
             theirs[name].zero_()

@@ -140,10 +140,7 @@ def outputs_and_gradients_equal_the_reference(text: str, length: int, *, causal:
 
 
 def _assert_near(found: Tensor, expected: Tensor) -> float:
-    """Assert that two tensors are nearly equal, and return the largest difference.
-
-    They may differ by 1e-10 of the largest number.
-    """
+    """Assert that tensors differ by at most 1e-10 of the largest number; return the largest difference."""
     scale = max(1.0, float(expected.detach().abs().max()))
     assert_close(found, expected, rtol=1e-10, atol=1e-10 * scale)
     return float((found - expected).detach().abs().max()) / scale

@@ -285,10 +285,7 @@ class NeuralGPUState(State):
 
 
 class ParallelNeuralGPU(ImageTransducer[NeuralGPUState]):
-    """A transducer that computes the whole image before the first output.
-
-    Then each output needs only one linear map.
-    """
+    """A transducer that computes the whole image first, so that each output needs only one linear map."""
 
     def first_state(self, image: Tensor, mask: Tensor | None) -> NeuralGPUState:
         return NeuralGPUState(column=image[:, 0])

@@ -174,10 +174,7 @@ class Decoder(nn.Module, ABC, Generic[StateT]):
 
     @abstractmethod
     def step(self, state: StateT, previous: Tensor) -> tuple[Tensor, StateT]:
-        """Return the next output (batch, outputs), and the next state.
-
-        `previous` (batch, width) is the previous output.
-        """
+        """Return the next output (batch, outputs) and state, given the previous output (batch, width)."""
 
     def attention_weights(self, state: StateT) -> Tensor | None:
         """Return the attention of the last output to each position of the source, (batch, n)."""
@@ -362,10 +359,7 @@ class StackDecoder(Decoder[StackDecoderState]):
 
 
 def _mixing(node: nodes.Node) -> list[nodes.Node]:
-    """Return the sub-layers of a stack that mix positions, in order.
-
-    Copies with tied weights are one sub-layer, and count once.
-    """
+    """Return the sub-layers of a stack that mix positions, in order; tied copies count as one."""
     match node:
         case nodes.SeriesNode():
             return [found for part in node.parts for found in _mixing(part)]
@@ -378,10 +372,7 @@ def _mixing(node: nodes.Node) -> list[nodes.Node]:
 
 
 class StackEncoder(nn.Module):
-    """An encoder that is a non-causal residual stack.
-
-    If norms come before sub-layers, it ends with a final norm.
-    """
+    """An encoder that is a non-causal residual stack, with a final norm if norms come before sub-layers."""
 
     def __init__(self, node: nodes.Node, context: Context) -> None:
         super().__init__()
@@ -428,10 +419,7 @@ class Seq2Seq(Transducer[State]):
         return self.decoder(self.decoder.begin(self.encode(source, source_mask)), target)
 
     def begin(self, source: Tensor, source_mask: Tensor | None, lengths: Tensor) -> State:
-        """Return the decoder's state before the first output.
-
-        Lengths of targets are ignored, because this state does not depend on them.
-        """
+        """Return the decoder's state before the first output, which does not depend on lengths of targets."""
         return self.decoder.begin(self.encode(source, source_mask))
 
     def step(self, state: State, previous: Tensor) -> tuple[Tensor, State]:

@@ -16,10 +16,7 @@ WIDTH = 10
 
 
 class Bleu(NamedTuple):
-    """A BLEU score between 0 and 100, with its sacrebleu signature.
-
-    The signature names the version, the tokeniser and the smoothing.
-    """
+    """A BLEU score between 0 and 100, and the sacrebleu signature of its version, tokeniser and smoothing."""
 
     score: float
     signature: str
@@ -90,10 +87,7 @@ class BracketScore:
 
     @property
     def f1_of_all(self) -> float:
-        """Return F1 over all sentences, including those that EVALB leaves out.
-
-        Such a sentence counts as a guess without brackets.
-        """
+        """Return F1 over all sentences; one that EVALB leaves out counts as a guess without brackets."""
         return _percent(2 * self.matched, self.right + self.missed + self.guessed)
 
 

@@ -44,10 +44,7 @@ def on_device(rows: Tensor, device: torch.device) -> Tensor:
 
 
 def micro_batch_slice(count: int, part: int, parts: int) -> slice:
-    """Return the slice of rows that form micro-batch number `part` of `parts`.
-
-    The first parts may have one row more than the others.
-    """
+    """Return the slice of rows in micro-batch `part` of `parts`; the first ones may have a row more."""
     least, larger = divmod(count, parts)
     start = part * least + min(part, larger)
     return slice(start, start + least + (part < larger))

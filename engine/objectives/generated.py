@@ -152,10 +152,7 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @abstractmethod
     def _scored(self, examples: Examples) -> tuple[Tensor, ...]:
-        """Return the inputs, the scored targets and, if not all are scored, their flat indices.
-
-        All are on the CPU.
-        """
+        """Return the inputs, the scored targets and, if not all are scored, their flat indices, on a CPU."""
 
     @abstractmethod
     def _outputs(
@@ -289,10 +286,7 @@ def _split(batch: Batch, size: int) -> Iterator[Batch]:
 
 
 class AlgorithmicObjective(FreshObjective[Batch]):
-    """Objective of algorithmic tasks: each batch has sequences of one length.
-
-    Test lengths are tested after the last epoch.
-    """
+    """Objective of algorithmic tasks, with batches of one length each, and tests after the last epoch."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)

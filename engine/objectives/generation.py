@@ -274,10 +274,7 @@ def number_line(symbols: Sequence[int]) -> str:
 
 
 def _tree_scores(outputs: Sequence[str], split: PairSplit) -> Metrics:
-    """Score the trees in decoded outputs by EVALB's rules.
-
-    An output that is not a tree over its source has no brackets.
-    """
+    """Score outputs by EVALB's rules; one that is not a tree over its source has no brackets."""
     sources = [sentence.split(" ") for sentence in split.sentences("source")]
     guesses = [
         parse_linearised(output.split(" "), words) for output, words in zip(outputs, sources, strict=True)

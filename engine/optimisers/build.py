@@ -36,10 +36,7 @@ avoid_compiler_import()
 
 
 class Lion(torch.optim.Optimizer):
-    """Lion optimiser, with AdamW's weight decay.
-
-    It steps along the sign of a mix of momentum and gradient.
-    """
+    """Lion optimiser with AdamW's weight decay; it steps along the sign of momentum mixed with gradient."""
 
     def __init__(
         self,

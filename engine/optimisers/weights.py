@@ -287,10 +287,7 @@ class Weights:
         return not self._replaced and (self._average is None or self._average.settled)
 
     def clear_gradients(self) -> None:
-        """Remove the gradients of all weights.
-
-        Torch's `Optimizer.zero_grad` does the same, but calls hooks and takes ten times as long.
-        """
+        """Remove the gradients of all weights, ten times as fast as `Optimizer.zero_grad` with its hooks."""
         for group in self.optimizer.param_groups:
             for weight in group["params"]:
                 weight.grad = None

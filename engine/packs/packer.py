@@ -53,10 +53,7 @@ def form_of(settings: TrialSettings) -> str | None:
 
 
 def count_packs(every: Iterable[TrialSettings], most: int) -> int:
-    """Count the packs for these trials, with at most `most` trials in each.
-
-    A trial that trains alone counts as one pack.
-    """
+    """Count the packs of at most `most` of these trials; a trial that trains alone counts as one."""
     forms = Counter(map(form_of, every) if most > 1 else (None for _ in every))
     alone = forms.pop(None, 0)
     return alone + sum(-(-count // most) for count in forms.values())
@@ -160,10 +157,7 @@ class Packer:
                 waiting.append((form, members))
 
     def _try_pack(self, form: str, members: Sequence[Member]) -> bool:
-        """Take the steps of a pack, and return whether this succeeds.
-
-        After a failure, only smaller packs are allowed.
-        """
+        """Take the steps of a pack and return True; after a failure, allow only smaller packs."""
         try:
             take_steps_together(members)
         except Exception as error:  # noqa: BLE001 -- any error fails only the trial that causes it

@@ -87,10 +87,7 @@ def theta(standard: Tensor, compared: Tensor) -> float:
 
 
 def measure_memory(traces: Iterable[tuple[Trace, Tensor]]) -> MemoryStatistics:
-    """Return the memory statistics of one layer over all batches of `traces`.
-
-    Each batch has its trace and its mask (batch, length).
-    """
+    """Return the memory statistics of one layer, given each batch's trace and mask (batch, length)."""
     changes: list[Tensor] = []
     retention = defaultdict[int, list[Tensor]](list)  # by step, as are the next two
     forget_gates = defaultdict[int, list[Tensor]](list)
@@ -154,10 +151,7 @@ class EncoderProbe:
 
     @torch.no_grad()
     def attention(self, split: PairSplit, pair: int) -> Tensor | None:
-        """Return the attention weights (outputs, inputs) for one pair of source and target.
-
-        Return None if the model has no attention.
-        """
+        """Return the attention weights (outputs, inputs) of a pair, or None if the model has no attention."""
         batch, model = collate(split, [pair]), self._model
         sources, targets = self._embed_sources(batch), model.target(shift_right(batch.targets)) * model.scale
         weights = self._body.alignment(sources, targets, batch.sources != PAD)

@@ -219,10 +219,7 @@ class OutcomeBuffer:
             self._flush()
 
     def stored(self, events: Iterator[Event]) -> Iterator[Event]:
-        """Yield these events, and delay the ends of trials that are not stored yet.
-
-        A machine failure is the last event.
-        """
+        """Yield these events, a machine failure as the last; delay ends of trials that are not stored yet."""
         try:
             for event in events:
                 if isinstance(event, Ended) and event.trial in self._attempts:

@@ -176,10 +176,7 @@ class _LeaveWatcher:
 
     @contextmanager
     def stopping_on_sigterm(self) -> Iterator[None]:
-        """Within this context, let SIGTERM stop the current step and save the training.
-
-        Outside this context SIGTERM ends the process.
-        """
+        """Within this context, let SIGTERM stop the step and save the training, not end the process."""
         self._working = True
         try:
             yield

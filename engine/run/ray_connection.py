@@ -192,10 +192,7 @@ def _job_config() -> JobConfig:
 
 
 class Code(TypedDict):
-    """The copy of activemem that a process imports.
-
-    It has the folder and a digest of the source, or the error of the import.
-    """
+    """The copy of activemem that a process imports: folder and digest of its source, or the import error."""
 
     folder: str
     digest: str

@@ -49,10 +49,7 @@ _SEEN_OFTEN = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """A task to check.
-
-    It has the task's settings, its draw function, and the properties that the task states.
-    """
+    """A task to check: its settings, its draw function, and the properties that it states."""
 
     name: str
     settings: Mapping[str, Any]

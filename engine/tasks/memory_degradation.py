@@ -125,10 +125,7 @@ def _repeated(spec: DegradationProblem, count: int, generator: Generator) -> Ten
 
 
 def _with_tabu(spec: DegradationProblem, tabu: Tensor, count: int, generator: Generator) -> Tensor:
-    """Draw rows of symbols, with tabu symbols at a few random positions.
-
-    There are 1 to `max_dropped` tabu symbols in each row.
-    """
+    """Draw rows of symbols, with 1 to `max_dropped` tabu symbols at random positions in each row."""
     shape = (count, spec.max_length)
     others = torch.ones(spec.symbols, dtype=torch.bool).index_fill_(0, tabu, False).nonzero().flatten()
     ranks = torch.rand(shape, generator=generator).argsort(dim=1)

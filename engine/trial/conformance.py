@@ -155,10 +155,7 @@ def _course(training: Training) -> Course:
 
 
 def _advance_a_piece(training: Training) -> Course:
-    """Take one training step, or evaluate the model if all steps of the epoch are taken.
-
-    Return the metrics if the epoch has ended.
-    """
+    """Take a training step, or evaluate the model after the last one of an epoch and return the metrics."""
 
     def leave() -> None:
         raise StoppedMidway

@@ -363,10 +363,7 @@ class OomRetries:
 
     @property
     def device_suffix(self) -> str:
-        """Return a suffix for the device's name: ", batches in N parts".
-
-        Return "" if [train] itself sets this number of parts.
-        """
+        """Return the suffix ", batches in N parts" of a device's name, or "" if [train] sets this number."""
         return "" if self.parts == self._settings.train.accumulate else f", batches in {self.parts} parts"
 
     def read(self) -> None:

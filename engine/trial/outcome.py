@@ -135,10 +135,7 @@ def trial_row(
     reason: str | None,
     started: datetime,
 ) -> TrialRow:
-    """Return the store's row for a trial that ends now.
-
-    The first line of `reason` summarises why it has this `status`.
-    """
+    """Return the row of a trial that ends now; the first line of `reason` says why it has this `status`."""
     trial, settings = job.trial, job.trial.settings
     recipe = read_recipe(settings.model.recipe)
     return TrialRow(

@@ -335,10 +335,7 @@ class Attempt:
     # -- giving the trial back
 
     def release(self) -> None:
-        """Release the lease, unless the trial has ended.
-
-        If possible, the state since the last epoch is saved first.
-        """
+        """Unless the trial has ended, save its state since the last epoch if possible; release the lease."""
         if self._is_unsaved and lost_gpu() is None:
             with suppress(MachineError):  # steps that are not on disk are repeated
                 self.save_midway()

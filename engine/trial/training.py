@@ -415,10 +415,7 @@ def _own_share(settings: OwnScheduleSettings, step: int, total_steps: int) -> fl
 
 
 class Work:
-    """Counters of a training's time, FLOPs and tokens.
-
-    The seconds of the current epoch are counted separately.
-    """
+    """Counters of a training's time, FLOPs and tokens, with the current epoch's seconds apart."""
 
     def __init__(self) -> None:
         self.seconds = self.flops = self.tokens = self.epoch_seconds = 0.0
@@ -454,10 +451,7 @@ class Work:
         self.seconds, self.epoch_seconds = self.seconds + seconds, self.epoch_seconds + seconds
 
     def add_steps(self, settings: TrialSettings, shapes: Mapping[StepShape, int]) -> float:
-        """Count the FLOPs and tokens of some steps; return the number of tokens.
-
-        `shapes` has the number of steps for each shape.
-        """
+        """Count the FLOPs and tokens of the steps, given their number for each shape; return the tokens."""
         tokens = 0.0
         for shape, steps in shapes.items():
             sequences = steps * shape.sequences

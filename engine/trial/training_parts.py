@@ -51,10 +51,7 @@ class TrainingPosition(NamedTuple):
 
 
 class CallbackError(ActivememError):
-    """Error for a callback that does something forbidden.
-
-    It reports an unregistered metric, or changes torch's global settings.
-    """
+    """Error for a callback that reports an unregistered metric, or that changes torch's global settings."""
 
 
 class Callbacks:
@@ -75,10 +72,7 @@ class Callbacks:
     def after_epoch(
         self, model: nn.Module, epoch: int, step: int, metrics: Mapping[str, float], *, last: bool
     ) -> dict[str, float]:
-        """Call each callback after an epoch; return the metrics.
-
-        This calls `on_epoch_end` and, after the last epoch, also `on_end`.
-        """
+        """Call `on_epoch_end` of each callback and, after the last epoch, `on_end`; return the metrics."""
         states, found = deepcopy(self._states), dict[str, float]()
         hooks: list[tuple[str, Hook]] = [(each.name, each.on_epoch_end) for each in self._callbacks]
         hooks += [(each.name, each.on_end) for each in self._callbacks if last]
@@ -179,10 +173,7 @@ class LossTerms:
                 hook.remove()
 
     def after_part(self, step: int, parts: int) -> Tensor:
-        """Return the weighted sum of the loss terms for the micro-batch that was just computed.
-
-        The batch has `parts` micro-batches.
-        """
+        """Return the weighted sum of the loss terms for the micro-batch just computed, one of `parts`."""
         assert self._scored is not None, "the objective reports its outputs before the loss terms"
         total = torch.zeros((), device=self._device)
         for term in self._terms:

@@ -477,10 +477,7 @@ class _Analyser:
         return series(render(node), tuple(parts))
 
     def _sublayer(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
-        """Return a ModelPart for a sub-layer, including the parameters of its normalisation.
-
-        A pool has no normalisation.
-        """
+        """Return a ModelPart for a sub-layer with the parameters of its normalisation, which a pool lacks."""
         branch = self._branch(node, tuple(f"{name}.part" for name in modules), share)
         norm = 0 if output_kind(node) == VECTOR else self._norm_parameters
         return replace(branch, parameters=branch.parameters + norm, modules=modules)
@@ -541,10 +538,7 @@ class _Analyser:
         )
 
     def _transduction(self, root: BlockNode, scored: int) -> ModelPart:
-        """Return a ModelPart for a model that maps a source sequence to a target sequence.
-
-        Both sequences have `length` tokens.
-        """
+        """Return a ModelPart for a model that maps a source to a target sequence, both of `length` tokens."""
         found: Numbers = {}
         if self.wanted != "reach":
             found = measure("transducer", root, self.config, length=self.length, scored=scored)
@@ -606,10 +600,7 @@ class _Analyser:
     def _stack(
         self, label: str, node: Value, found: Numbers, *, units: int, causal: bool, module: str
     ) -> ModelPart:
-        """Return a ModelPart for the encoder or the decoder of a `seq2seq` model.
-
-        It is either one recurrent block or a residual stack.
-        """
+        """Return a ModelPart for an encoder or decoder of `seq2seq`: a recurrent block or residual stack."""
         total = _measured(label, found, (module,), kind=PartKind.STACK)
         walker = replace(self, config=configure(self.config, causal=causal))
         if is_recurrent(node):

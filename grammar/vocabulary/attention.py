@@ -58,10 +58,7 @@ class Window:
 
     @property
     def reach(self) -> Reach:
-        """Return how many tokens on the left and on the right can affect an output.
-
-        A learned span counts with its maximum.
-        """
+        """Return how many tokens on each side can affect an output, at the maximum of a learned span."""
         return Reach(left=self.max_distance, right=max(0, -self.min_distance))
 
     def numbers(self, heads: int) -> int:

@@ -201,10 +201,7 @@ class Spec:
     owner: str = OWNER
 
     def settings(self, block: BlockNode) -> Settings:
-        """Return all arguments of a block by name, including defaults.
-
-        Arguments that no parameter declares are included, too.
-        """
+        """Return all arguments of a block by name, with defaults and those that no parameter declares."""
         given = dict(block.arguments)
         return {p.name: p.default for p in self.parameters} | given  # pyright: ignore[reportReturnType] -- a required parameter is always given in a checked recipe
 

@@ -227,10 +227,7 @@ def dataset_code(name: str) -> str | None:
 
 
 def dataset_names(kind: type[Dataset] = Dataset) -> tuple[str, ...]:
-    """Return the names of all datasets of a kind, sorted.
-
-    By default, return those of all kinds, sorted within each kind.
-    """
+    """Return the names of all datasets of a kind, sorted; by default of all kinds, sorted within each."""
     kinds = (each for each in KINDS.values() if issubclass(each, kind))
     known = sorted(_datasets().items())
     return tuple(name for each in kinds for name, dataset in known if isinstance(dataset, each))

@@ -376,10 +376,7 @@ _SIGNS = {"<=": "≤", ">=": "≥"}
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A value that a metric should reach in training.
-
-    The cost of reaching it is counted in the unit `currency`, such as steps.
-    """
+    """A value that a metric should reach in training, at a cost in the unit `currency`, such as steps."""
 
     currency: Currency
     metric: str

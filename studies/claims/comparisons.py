@@ -104,10 +104,7 @@ class Extrapolation:
 
 @dataclass(frozen=True, slots=True)
 class Speedup:
-    """The logarithm of a speedup, which is the cost `slow` divided by the cost `fast`.
-
-    It is computed for each seed.
-    """
+    """The logarithm of a speedup for each seed: the cost `slow` divided by the cost `fast`."""
 
     fast: Quantity
     slow: Quantity
@@ -269,10 +266,7 @@ def iter_quantities(number: Number | Comparison) -> Iterator[Quantity]:
 
 
 def replace_metrics(number: Number, change: Callable[[Quantity | Picked], Number]) -> Number:
-    """Return a number with each metric in it replaced by what `change` returns for it.
-
-    Speedups stay as they are.
-    """
+    """Return a number with each metric, except in speedups, replaced by what `change` returns for it."""
     match number:
         case Quantity() | Picked():
             return change(number)

@@ -357,10 +357,7 @@ class _Resolver:
         return found
 
     def _operand(self, node: syntax.SyntaxNode, bound: Bindings) -> Number:
-        """Resolve one side of a comparison to a number or a speedup.
-
-        Speedups are valid only here, and not inside other expressions.
-        """
+        """Resolve one side of a comparison to a number or a speedup, which is valid only here."""
         if isinstance(node, syntax.SpeedupExpression):
             return self._speedup(node, bound)
         return self._number(node, bound)

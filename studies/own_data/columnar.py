@@ -1,7 +1,4 @@
-"""Reader of Parquet files.
-
-It also reads the class names that Hugging Face `datasets` stores with a column of class numbers.
-"""
+"""Reader of Parquet files, and of the class names that Hugging Face `datasets` stores with a column."""
 
 from __future__ import annotations
 

@@ -164,10 +164,7 @@ class OwnCorpus:
 
 
 def read_own_corpus(diagnostics: Diagnostics, folder: Path) -> OwnCorpus | None:
-    """Read the corpus and tokenizer of the user that `[task]` names, if any.
-
-    Paths are relative to `folder`.
-    """
+    """Read the corpus and tokenizer of the user that `[task]` names, if any, relative to `folder`."""
     reader, corpus = Reader(diagnostics, folder), _read_corpus(diagnostics, folder)
     if not _names_tokenizer(diagnostics):
         return corpus

@@ -1,7 +1,4 @@
-"""Reader of the files of a user's corpus.
-
-It reads each file once, and reports faults at the study file's key that names the file.
-"""
+"""Reader of a user's corpus, which reads each file once, and reports faults at the key that names it."""
 
 from __future__ import annotations
 

@@ -169,10 +169,7 @@ class RowFault:
 
 
 def describe_faults(faults: Iterable[RowFault]) -> list[str]:
-    """Describe faults of rows.
-
-    Equal faults of several rows are one message. Many faults that differ only by the value are one, too.
-    """
+    """Describe faults of rows, with one message for equal faults, and for many that differ only by value."""
     found = list(faults)
     alike = Counter(each.expected for each in found)
     groups: dict[tuple[str, str, str, str], list[RowFault]] = {}

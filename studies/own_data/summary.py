@@ -164,10 +164,7 @@ def summarise_text(parts: Mapping[str, bytes], tokens: object) -> CorpusSummary:
 
 
 def _summarise_pairs(rows: Sequence[Row], tokens: object) -> CorpusSummary:
-    """Summarise sentence pairs.
-
-    A pair is left out if its source sentence is also in a later split (the order is train, dev, test).
-    """
+    """Summarise sentence pairs, without those whose source is also in a later split (train, dev, test)."""
     held_out: set[bytes] = set()
     kept, lost = dict[str, list[Row]](), Counter[str]()
     for split in ("test", "dev", "train"):

@@ -170,10 +170,7 @@ def _turns_by_claim(study: Study) -> dict[str, int]:
 
 
 def trials_missing_weights(study: Study, store: Store, statuses: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the done trials whose weights should be in the store but are missing.
-
-    A run trains them again.
-    """
+    """Return the done trials whose weights the store should have but lacks; a run trains them again."""
     if not study.header.keep_weights or study.search is not None:
         return ()
     done = [trial.id for trial in study.trials if statuses.get(trial.id) == "done"]

@@ -332,10 +332,7 @@ _FACTOR_KEYS = ("rows", "columns", "series", "select")
 def _faults_beside_value(
     model: type[ResultKeys], keys: Mapping[str, object], design: Design, paper: str | None
 ) -> Iterator[KeyFault]:
-    """Yield the faults of the keys that name factors, in a table or figure whose `value` is invalid.
-
-    All its other keys are valid.
-    """
+    """Yield the faults of the keys that name factors in a table or figure with only `value` invalid."""
     try:
         spec = validate(model, {**keys, "value": "loss"}).with_levels(design)
     except InvalidTableError:
@@ -422,10 +419,7 @@ def selected_levels(
 
 
 def is_selected(select: Mapping[str, Any], levels: Mapping[str, Level]) -> bool:
-    """Return whether `select` includes a trial with these levels.
-
-    A factor in `select` that the trial does not have is ignored.
-    """
+    """Return whether `select` includes a trial with these levels, ignoring factors that the trial lacks."""
     return not select or all(_keeps(select, factor, levels[factor]) for factor in select if factor in levels)
 
 

@@ -1,7 +1,4 @@
-"""Costs of models, and how far models can see.
-
-They are computed from a trial's settings. Results are cached by recipe.
-"""
+"""Costs and reach of models, computed from a trial's settings and cached by recipe."""
 
 from __future__ import annotations
 
@@ -131,10 +128,7 @@ def step_flops(settings: TrialSettings) -> int:
 
 
 def flops_per_token(settings: TrialSettings) -> float:
-    """Return the training FLOPs per token on a sequence of `sequence_tokens` tokens.
-
-    Forward and backward passes count.
-    """
+    """Return the training FLOPs per token, forward and backward, on `sequence_tokens` tokens."""
     tokens = sequence_tokens(settings)
     return analysis(settings, tokens).training_flops / tokens
 
@@ -387,10 +381,7 @@ class CostMatch:
         return text.replace("-", "−").replace("inf", "∞")
 
     def __str__(self) -> str:
-        """Return the cost and its relative residual as text: `1,603,940 (+0.032 %)`.
-
-        An infinite residual is left out.
-        """
+        """Return the cost and its relative residual, if finite, as text: `1,603,940 (+0.032 %)`."""
         cost = cost_text(self.name, self.amount)
         return cost if math.isinf(self.relative_residual) else f"{cost} ({self.percent})"
 

@@ -110,10 +110,7 @@ class SearchSource:
 
     @property
     def points_by_rung(self) -> list[int]:
-        """The number of points that the search trains on each rung.
-
-        The baseline is only trained on the last rung.
-        """
+        """The number of points that the search trains on each rung, the baseline only on the last."""
         return self.rungs.planned(self.num_points, has_baseline=bool(self.baseline))
 
     @cached_property
@@ -161,10 +158,7 @@ class SearchSource:
         return tuple(self.trial_of(point, seed, {**at, **level}) for point in points for at in self.across)
 
     def seeds_of(self, values: Mapping[str, Level]) -> tuple[int, ...]:
-        """Return the seeds with which a point is trained.
-
-        The baseline may have more seeds than other points.
-        """
+        """Return the seeds with which a point is trained, which may be more for the baseline."""
         return self.baseline_seeds if values == self.baseline else self.seeds
 
     def count_trials(self, values: Mapping[str, Level]) -> int:

@@ -1,7 +1,4 @@
-"""One trial: its settings, and their hash as its id.
-
-The id covers the source of the plug-ins that a trial uses.
-"""
+"""One trial: its settings, and as its id their hash, which covers the source of its plug-ins."""
 
 from __future__ import annotations
 
@@ -38,10 +35,7 @@ SHOWN_DIGITS = 8
 
 
 def with_code(settings: TrialSettings) -> TrialSettings:
-    """Return the settings with the digests of the plug-ins that they use.
-
-    Only loaded plug-ins have a digest.
-    """
+    """Return the settings with the digests of the loaded plug-ins that they use."""
     code = code_here(settings)
     return settings.model_copy(update={"code": code}) if code != settings.code else settings
 

@@ -324,10 +324,7 @@ class Design(ABC):
         return []
 
     def explain(self) -> str:
-        """Explain how the design combines levels, or return "" for a plain grid.
-
-        The explanation includes conditions and labels.
-        """
+        """Explain how the design combines levels, with conditions and labels; return "" for a plain grid."""
         around = f"around each {' and '.join(self.around)}: " if self.around else ""
         text = around + self.explain_kind() if self.crossed else ""
         where = [f"{name} only where {describe_condition(each)}" for name, each in self.conditions.items()]
@@ -337,10 +334,7 @@ class Design(ABC):
 
     @property
     def known_levels(self) -> dict[str, tuple[Level, ...]]:
-        """Every factor with its levels, including those that overrides have removed from the file.
-
-        The removed levels come last.
-        """
+        """Every factor with its levels; those that overrides have removed from the file come last."""
         written = self.as_written.factors if self.as_written else {}
         return {
             name: (*levels, *(level for level in written.get(name, ()) if not has_level(levels, level)))

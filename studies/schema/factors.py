@@ -198,10 +198,7 @@ def level_text(level: Level) -> str:
 
 
 def level_name(level: Level) -> str:
-    """Return the name of a level for display.
-
-    Placeholders lose their braces: `{all_attn}` of [recipes] is `all_attn`.
-    """
+    """Return a level's name for display, without braces: `{all_attn}` of [recipes] is `all_attn`."""
     return _HOLE.sub(lambda hole: f"{hole[1] or ''}{hole[2]}", level_text(level))
 
 

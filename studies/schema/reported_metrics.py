@@ -171,10 +171,7 @@ def _target_fault(name: str, trials: Sequence[TrialSettings]) -> str:
 
 
 def course_fault(name: str, axis: str, trials: Iterable[TrialSettings]) -> str:
-    """Return why a figure cannot show a metric over the time of training, or "".
-
-    Return "" also if the axis is not a time.
-    """
+    """Return why a figure cannot show a metric over the time of training; "" also for any other axis."""
     if axis not in ("epoch", "step", *CURRENCIES.values()):
         return ""
     family, trials = metric_family(name), list(trials)

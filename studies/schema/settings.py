@@ -468,10 +468,7 @@ class TrialSettings(StrictModel):
         return self.model_copy(update={"train": self.train.model_copy(update=keys)})
 
     def with_seed(self, seed: int) -> TrialSettings:
-        """Return a copy of these settings with another seed.
-
-        The copies share all other parts, to save memory.
-        """
+        """Return a copy of these settings with another seed, which shares all other parts to save memory."""
         # faster than model_copy of pydantic (2.14): a grid makes a copy for each of its trials
         found = object.__new__(TrialSettings)
         object.__setattr__(found, "__dict__", {**self.__dict__, "seed": seed})

@@ -81,10 +81,7 @@ class SourceSheet:
         )
 
     def summary(self, study: str) -> str:
-        """Return a sentence on how many settings have other sources than the paper.
-
-        Its authors' program counts as the paper.
-        """
+        """Return a sentence on how many settings have other sources than the paper or its program."""
         if not self.is_given:
             return "The study does not state the sources of its settings."
         ours, defaults = len(self.names("ours")), len(self.names("ours", is_default=True))

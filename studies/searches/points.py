@@ -149,10 +149,7 @@ class SearchPoints:
         ]
 
     def _losses(self) -> list[list[float]]:
-        """Return the objectives of each complete point, so that lower is always better.
-
-        Objectives that the search maximises are negated.
-        """
+        """Return each complete point's objectives, negated if the search maximises them: lower is better."""
         return [
             [-goal.sign * (point.mean(goal.name) or 0.0) for goal in self.goals] for point in self.complete
         ]
@@ -246,10 +243,7 @@ def _by_seed(
 
 
 def _values(study: Study, tried: pl.DataFrame, metric: str) -> dict[str, tuple[float, ValueStatus]]:
-    """Return a metric's value in each trial, or why it is missing.
-
-    Costs known from settings count once the trial is done.
-    """
+    """Return a metric's value in each trial, or why it is missing; known costs count once a trial is done."""
     if metric not in COSTS and is_known_before(metric):
         costs: dict[str, tuple[float, ValueStatus]] = {}
         for trial, status, factors in tried.select("trial", "status", "factors").iter_rows():

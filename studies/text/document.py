@@ -291,10 +291,7 @@ class Diagnostics:
         self.invalid.add(path)
 
     def report_faults(self, path: KeyPath, faults: Iterable[Fault]) -> None:
-        """Add the faults of a text value such as a recipe.
-
-        The value is marked as invalid. Each fault has a position in the text.
-        """
+        """Add the faults of a text value such as a recipe, which have positions in it; mark it as invalid."""
         for fault in faults:
             self.report_invalid(path, fault.message, within=(fault.start, fault.end))
 

@@ -1,7 +1,4 @@
-"""Errors that show each fault of a study file below its line.
-
-Other functions write shell commands.
-"""
+"""Errors that show each fault of a study file below its line; functions that write shell commands."""
 
 from __future__ import annotations
 

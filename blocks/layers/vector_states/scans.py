@@ -134,10 +134,7 @@ class SelectiveRead(torch.autograd.Function):
     def backward(  # pyright: ignore -- two outputs
         ctx: SavedContext, grad_reads: Tensor, grad_ends: Tensor
     ) -> tuple[Tensor | None, ...]:
-        """Return the gradients of the inputs.
-
-        They are computed piece by piece from the end of the sequence.
-        """
+        """Return the gradients of the inputs, computed piece by piece from the end of the sequence."""
         steps, u, rates, k, q, before, ends = ctx.saved_tensors
         grad_state, grad_rates = torch.zeros_like(before), torch.zeros_like(rates)
         pieces = list(_pieces(steps, u, k, q, grad_reads))

@@ -89,10 +89,7 @@ def _windows(block, k, v, *, causal, relative, span, adaptive=False, ramp=32, po
 
 
 def turned(rows):
-    """Rotate pairs of neighbouring channels of each row (…, width).
-
-    The angles grow with the row's position.
-    """
+    """Rotate pairs of neighbouring channels of each row (…, width) by angles that grow with its position."""
     width = rows.shape[-1]
     rates = 1e4 ** -(torch.arange(0, width, 2, dtype=rows.dtype) / width)
     angles = torch.arange(rows.shape[-2], dtype=rows.dtype)[:, None] * rates
@@ -124,10 +121,7 @@ def sa(block, x, *, causal, heads, head_width, pos="none", span=0, temperature=1
 
 
 def bucket(distance, *, causal):
-    """Return the number of a distance's bucket, as in T5's released program.
-
-    A bucket is a range of distances.
-    """
+    """Return the number of a distance's bucket, a range of distances, as in T5's released program."""
     side, offset = (32, 0) if causal else (16, 16 * (distance < 0))
     steps, exact = max(0, distance) if causal else abs(distance), side // 2
     if steps < exact:

@@ -39,10 +39,7 @@ def merged(block, y, x, head_norm, output_gate):
 
 
 def by_heads(block, x, one_head, *, qk_norm, head_norm, output_gate, **_):
-    """Return the block's output, computed head by head.
-
-    `one_head(head, q, k, v)` computes one head, (length, head_width).
-    """
+    """Return the block's output; `one_head(head, q, k, v)` computes one head of it, (length, head_width)."""
     qkv = mapped(block, x).view(len(x), 3, block.heads, -1)
     if qk_norm == "l2":
         qk = qkv[:, :2]

@@ -235,10 +235,7 @@ class EncodedUnits(NamedTuple):
 
 
 class UnitVocabulary(TextVocabulary):
-    """A vocabulary of a library, which encodes each line or document on its own.
-
-    So no token spans the end of a line.
-    """
+    """A vocabulary of a library, which encodes each line or document on its own: no token spans two."""
 
     begins_with_mark = True
 

@@ -156,10 +156,7 @@ class RankTokenizer(FileTokenizer):
 
 
 def library_version() -> str:
-    """Return the version of the package `tokenizers`.
-
-    Another version may learn different tokens from the same text.
-    """
+    """Return the version of the package `tokenizers`, on which the learnt tokens may depend."""
     return _load_tokenizers().__version__
 
 

@@ -240,10 +240,7 @@ class Search:
         self._replay_stored()
 
     def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
-        """Return the missing trials of the next search point; None at the end.
-
-        Unfinished points come first.
-        """
+        """Return the missing trials of the next search point, unfinished points first; None at the end."""
         if (found := self._found) is not None:
             self._found = None
             return found
@@ -324,10 +321,7 @@ class Search:
         return tuple(self._points.outcomes(point))
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
-        """Return whether the scheduler prunes a search point after this epoch.
-
-        `value` is the point's metric after the epoch.
-        """
+        """Return whether the scheduler prunes a point whose metric has this value after this epoch."""
         if not self._compares_epochs:
             return False
         tracked = self._tracked[name]
@@ -338,10 +332,7 @@ class Search:
         return self._ask_tell.should_prune(tracked.trial, {epoch: value})
 
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
-        """Report the search point of an ended cohort to Optuna.
-
-        If it was pruned, store its trials as pruned.
-        """
+        """Report the search point of an ended cohort to Optuna; store trials of a pruned one as pruned."""
         tracked = self._tracked[name]
         jobs, events = tracked.jobs, list[Event]()
         if not completed:

@@ -112,10 +112,7 @@ class StoredPoints:
         return replace(self._last, trials=self._search.trials_of(values, rung), rung=rung)
 
     def of_levels(self, levels: Iterable[Mapping[str, Level]]) -> list[SearchPoint]:
-        """Return the search points with these values of the dimensions, each point once.
-
-        Values outside the search space are skipped.
-        """
+        """Return each search point with these values of the dimensions once; skip values outside them."""
         found = ((self._search.read_point(each), self._search.rungs.rung_of(each)) for each in levels)
         points = [self.of_values(values, rung) for values, rung in found if values is not None]
         return list({point.name: point for point in points}.values())

@@ -1,7 +1,4 @@
-"""The fifteen tasks of the Chomsky hierarchy.
-
-Their functions draw one string and its answer at a time.
-"""
+"""The fifteen tasks of the Chomsky hierarchy: functions that draw one string and its answer at a time."""
 
 from __future__ import annotations
 
@@ -186,10 +183,7 @@ def _multiplication(length: int, draws: Draws) -> Written:
 
 
 def _sqrt(length: int, draws: Draws) -> Written:
-    """Draw a binary number; the target is the integer part of its square root.
-
-    The number is positive, with the highest bit first.
-    """
+    """Draw a positive binary number, highest bit first; the target is the integer part of its square root."""
     string = _above_zero(length, draws)[::-1]
     root = isqrt(_value(string[::-1]))
     # as many bits as the root of the largest number of this length has

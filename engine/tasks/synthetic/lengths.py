@@ -28,8 +28,5 @@ def pad_behind(inputs: Tensor, ends: Tensor) -> Tensor:
 
 
 def only_last(targets: Tensor, ends: Tensor) -> Tensor:
-    """Mark all targets (count, tokens) as ignored, except the last of each sequence.
-
-    `ends` (count,) are the lengths of the sequences.
-    """
+    """Mark targets (count, tokens) as ignored, except the last of each sequence of length `ends` (count,)."""
     return targets.masked_fill(torch.arange(targets.shape[1]) != ends[:, None] - 1, IGNORED)

@@ -1,7 +1,4 @@
-"""Random expressions of ListOps.
-
-The length of an expression is drawn first, and then divided randomly among its lists.
-"""
+"""Random expressions of ListOps: their length is drawn first, then divided randomly among lists."""
 
 from __future__ import annotations
 
@@ -20,10 +17,7 @@ _SHORTEST_LIST = 4  # tokens: an operation, two arguments, the end
 
 
 def draw_listops(task: ListopsSettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Draw expressions, whose values are the targets.
-
-    A question token follows each expression; only its target is scored.
-    """
+    """Draw expressions with a question token at the end; only its target, the value, is scored."""
     lengths = draw_lengths(task, count, test_set, generator)
     width = int(lengths.max()) + 1
     inputs = torch.full((count, width), PADDING)

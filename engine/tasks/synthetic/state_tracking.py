@@ -31,10 +31,7 @@ from .lengths import draw_lengths, only_last, pad_behind
 
 
 def draw_parity(task: ParitySettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Draw sequences of bits, encoded as 1 and 2.
-
-    A sequence has one bit less than its length, which includes the answer.
-    """
+    """Draw sequences of bits, encoded as 1 and 2, one fewer than the length, which includes the answer."""
     ends = draw_lengths(task, count, test_set, generator) - 1
     bits = torch.randint(1, 3, (count, int(ends.max())), generator=generator)
     inputs = pad_behind(bits, ends)

@@ -85,10 +85,7 @@ class LanguageModelSettings(TaskSettings):
 
     @property
     def by_line(self) -> bool:
-        """True if each row of a batch is a whole line, sentence or document.
-
-        Otherwise a row is a fixed number of tokens.
-        """
+        """True if each row of a batch is a whole line, sentence or document, not a fixed number of tokens."""
         return self.batching in ("lines", "sentences")
 
     @property

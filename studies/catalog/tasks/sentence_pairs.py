@@ -143,10 +143,7 @@ class LabelledSettings(TaskSettings, ABC):
         return TaskInterface(model=model, tokens=min(LINE_TOKENS, self.longest))
 
     def normalise(self, sequence: str) -> str:
-        """Shorten each run of spaces between symbols to a single space.
-
-        Texts whose tokens are not symbols are returned unchanged.
-        """
+        """Shorten runs of spaces between symbols to one; texts with other tokens are returned unchanged."""
         return " ".join(sequence.split()) if self.vocabulary[0] == "symbols" else sequence
 
 

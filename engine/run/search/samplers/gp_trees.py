@@ -119,10 +119,7 @@ class RecipeFeatures:
         return walk.counts
 
     def _filling(self, level: Level) -> Value:
-        """Parse the value of a dimension, such as an option of a choice, as a recipe.
-
-        Return the value itself if it is no recipe.
-        """
+        """Parse a dimension's value, such as an option, as a recipe; return the value if it is none."""
         if level not in self._fillings:
             try:
                 self._fillings[level] = self._template.expand(str(level)).root

@@ -55,10 +55,7 @@ def place_of(numbers: IntDistribution | FloatDistribution, value: float) -> floa
 
 
 def at(numbers: IntDistribution | FloatDistribution, place: float) -> float:
-    """Return the number at a relative position in its range.
-
-    `place` is 0 at the low end and 1 at the high end, as in `place_of`.
-    """
+    """Return the number at a relative place in its range, from 0 (low) to 1 (high), as in `place_of`."""
     low, high = _scaled(numbers, numbers.low), _scaled(numbers, numbers.high)
     value = low + place * (high - low)
     # because of rounding, exp(log(x)) may lie slightly outside of the range
