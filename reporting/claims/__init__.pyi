@@ -9,6 +9,5 @@ from .terminal import format_seeds as format_seeds
 from .terminal import legend as legend
 from .terminal import measured_sentences as measured_sentences
 from .terminal import settings_sentences as settings_sentences
-from .verdicts import MissingTrials as MissingTrials
 from .verdicts import count_verdicts as count_verdicts
 from .verdicts import format_p as format_p

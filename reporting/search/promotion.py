@@ -466,7 +466,9 @@ def _recipe_steps(
     def answer(name: str, dimension: Dimension) -> Level | HoleNode:
         if level_key(start[name]) == level_key(end[name]):
             return start[name]
-        hole = _hole_name(name, [*taken, *levels])
+        hole = name.replace(".", "_")
+        while hole in taken or hole in levels:
+            hole += "_"
         if isinstance(dimension, ChoiceDimension):
             levels[hole] = (_plain(settled[0][name]), _plain(settled[1][name]))
         else:
@@ -474,13 +476,6 @@ def _recipe_steps(
         return HoleNode(hole)
 
     return render(resolve(root, answer)), levels
-
-
-def _hole_name(dimension: str, taken: Collection[str]) -> str:
-    name = dimension.replace(".", "_")
-    while name in taken:
-        name += "_"
-    return name
 
 
 def _plain(value: Value) -> Level:

@@ -3,7 +3,6 @@ from .http_server import PageServer as PageServer
 from .http_server import ServeError as ServeError
 from .progress import study_progress as study_progress
 from .store_reader import BegunTrial as BegunTrial
-from .store_reader import StoreReader as StoreReader
 from .store_reader import StudyNow as StudyNow
 from .trials import metric_words as metric_words
 from .trials import trial_levels as trial_levels

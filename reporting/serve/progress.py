@@ -52,7 +52,9 @@ class ProgressNow:
 def study_progress(now: StudyNow) -> ProgressNow:
     """Return the progress of a study at a moment."""
     counts = Counter[str](now.outcomes["status"])
-    begun = sorted(now.begun, key=_saved_at, reverse=True)
+    begun = sorted(
+        now.begun, key=lambda each: each.note.saved_at.timestamp() if each.note else 0.0, reverse=True
+    )
     running = tuple(each for each in begun if each.held)
     left = None
     if now.study.search is not None:
@@ -73,10 +75,6 @@ def study_progress(now: StudyNow) -> ProgressNow:
 def epochs_share(begun: BegunTrial) -> float:
     """Return the share of an unfinished trial's epochs that are completed."""
     return begun.epoch / begun.trial.settings.train.epochs
-
-
-def _saved_at(begun: BegunTrial) -> float:
-    return begun.note.saved_at.timestamp() if begun.note else 0.0
 
 
 def _remaining_seconds(now: StudyNow, left: int | None) -> Iterator[float]:

@@ -66,8 +66,7 @@ class Section:
     min_age_s: float = 0.0
 
 
-def _figures(_: StudyNow, inputs: Snapshot, view: View) -> Mapping[str, object] | None:
-    del view
+def _figures(_now: StudyNow, inputs: Snapshot, _view: View) -> Mapping[str, object] | None:
     found = section_results.figures(inputs)
     return found and {**found, "prefix": "figure-"}  # other sections have names of figures, such as progress
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -82,9 +82,9 @@ class StoreNow:
 class StoreReader:
     """Reader of a store, shared by several threads. While one reads, the others get the last snapshot."""
 
-    def __init__(self, store: Store, look_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, store: Store, look_s: float) -> None:
         """Prepare to read the store. `current` checks it at most every `look_s` seconds."""
-        self._store, self._clock, self._look_s = store, clock, look_s
+        self._store, self._look_s = store, look_s
         self._reading = threading.Lock()
         self._due = -1.0
         self._leases = store.leases(None)
@@ -96,14 +96,14 @@ class StoreReader:
 
     def current(self) -> StoreNow:
         """Return a recent snapshot of the store. Raise StoreError if the store cannot be read."""
-        if self._snapshot is None or self._clock() >= self._due:
+        if self._snapshot is None or time.monotonic() >= self._due:
             if self._snapshot is None:
                 self._reading.acquire()
             elif not self._reading.acquire(blocking=False):
                 return self._snapshot
             try:
                 # another thread may have read the store while this one waited
-                if self._clock() >= self._due:
+                if time.monotonic() >= self._due:
                     self._look()
             finally:
                 self._reading.release()
@@ -111,7 +111,7 @@ class StoreReader:
         return self._snapshot
 
     def _look(self) -> None:
-        begun_at = self._clock()
+        begun_at = time.monotonic()
         try:
             state = self._store.state()
             latest = self._follow(state)
@@ -123,7 +123,7 @@ class StoreReader:
                 self._snapshot = self._read(state, latest, held)
                 self._read_state = state, held
         finally:
-            now = self._clock()
+            now = time.monotonic()
             # also after an error, so that an unreadable store is not read in a loop
             self._due = now + max(self._look_s, min(REFRESH_FACTOR * (now - begun_at), MAX_AGE_S))
 

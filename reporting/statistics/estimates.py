@@ -279,19 +279,15 @@ def pairs_needed(
     freedom: more than 1 if the variance is pooled. The result is at least `min_pairs`; None if more than
     MAX_PAIRS are needed.
     """
+    from scipy.special import nctdtr  # noqa: PLC0415 -- a table without tests does not need it
 
     def power(n: int) -> float:
-        return _power(effect_size, n, degrees_per_pair * (n - 1), level)
+        degrees = degrees_per_pair * (n - 1)
+        return 1.0 - float(nctdtr(degrees, effect_size * math.sqrt(n), t_quantile(level, degrees + 1)))
 
     # the power grows with n
     found = bisect_left(range(MAX_PAIRS + 1), POWER, lo=min_pairs, key=power)
     return found if found <= MAX_PAIRS else None
-
-
-def _power(effect_size: float, n: int, degrees: float, level: float) -> float:
-    from scipy.special import nctdtr  # noqa: PLC0415 -- a table without tests does not need it
-
-    return 1.0 - float(nctdtr(degrees, effect_size * math.sqrt(n), t_quantile(level, degrees + 1)))
 
 
 def detectable(error: float, degrees: int, level: float) -> float:
