@@ -106,7 +106,7 @@ def _scale_faults(spec: ScoreKeys, design: Design) -> Iterator[KeyFault]:
         unbounded = [task for task in tasks if bounds_of(spec, metric, task) is None]
         if spec.bounds and unbounded:
             yield ("bounds",), f"expected bounds of {metric} on each task, got none on {', '.join(unbounded)}"
-        for name, (zero, one) in ((name, (each[0], each[1])) for name, each in spec.bounds.items()):
+        for name, (zero, one) in spec.bounds.items():
             if name.partition(":")[0] == metric and not (zero < one if up else zero > one):
                 why = f"as {'more' if up else 'less'} is better"
                 yield ("bounds", name), f"expected the worse value first, {why}, got [{zero:g}, {one:g}]"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from ...reporting.outcomes import SOLVED_LENGTH, unlearnt_sentence
@@ -83,12 +82,8 @@ def format_best_points(study: Study, found: SearchPoints | None) -> list[str]:
     rows = [[f"{name}={value_name(each[name])}" if name in each else "" for name in names] for each in points]
     texts = align_columns(rows)
     lines = [fit_line(f"  {'  '.join(means)}   {text}") for *means, text in zip(*columns, texts, strict=True)]
-    lengths = [
-        point.measured[SOLVED_LENGTH].values() for point in found.ranked() if SOLVED_LENGTH in point.measured
-    ]
-    unsolved = (
-        unlearnt_sentence(SOLVED_LENGTH, found.trained[0].settings, [*chain(*lengths)]) if lengths else ""
-    )
+    lengths = [length for each in found.ranked() for length in each.measured.get(SOLVED_LENGTH, {}).values()]
+    unsolved = unlearnt_sentence(SOLVED_LENGTH, found.trained[0].settings, lengths) if lengths else ""
     note = comparison_note(study) if best else ""
     gaps = [fit_line(f"  {count} excluded   {reason}") for count, reason in left_out(found)]
     notes = [each for text in (unsolved, note) for each in labelled_lines("note", text, output_width())]

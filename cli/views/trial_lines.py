@@ -52,11 +52,8 @@ class TrialNameColumns:
     @classmethod
     def of(cls, study: Study, trials: Iterable[Trial] = ()) -> TrialNameColumns:
         """Return the columns for the trials of a study and further ones, such as points of its search."""
-        varied = (
-            [*study.dimensions, *study.search.settings.across, study.search.rungs.name]
-            if study.search
-            else ()
-        )
+        search = study.search
+        varied = [*study.dimensions, *search.settings.across, search.rungs.name] if search else ()
         return cls([*study.trials, *trials], study.design.labels, varied)
 
     def add(self, trials: Iterable[Trial]) -> None:
