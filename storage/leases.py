@@ -252,10 +252,7 @@ class Leases:
         )
 
     def _keep(self, lease: Lease) -> None:
-        """Let a background thread renew this lease; start the thread if there is none.
-
-        The thread ends when this process ends or holds no lease.
-        """
+        """Let a background thread renew this lease; it ends with this process, or when no lease is left."""
         with self._lock:
             self._held.add(lease)
             if self._renewal is None:
@@ -317,10 +314,7 @@ def is_running(pid: int, started: str | None) -> bool:
 
 
 def process_start(pid: int) -> str | None:
-    """Return when a process began, in ticks since the machine's boot.
-
-    It is "" for a process that has ended, and None if the system does not report it.
-    """
+    """Return when a process began, in ticks since boot; "" if it has ended, None if it is not reported."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -339,7 +339,7 @@ def validate_trial_id(trial: str) -> str:
 
 
 def study_name_fault(study: str) -> str | None:
-    """Return an error message if this is no valid name of a study, else None."""
+    """Return an error message if this is not a valid name of a study, else None."""
     if _NAME.fullmatch(study):
         return None
     return f"study: expected a letter or digit, then up to 99 letters, digits, '-', '_' or '.', got {study!r}"

@@ -151,10 +151,7 @@ def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequenc
 
 
 def batches(contents: Mapping[Path, bytes]) -> list[list[bytes]]:
-    """Group the contents of a partition's files into batches.
-
-    Batches with the oldest rows come first. No batch has two copies of one attempt.
-    """
+    """Group a partition's files into batches, oldest rows first, none with two copies of one attempt."""
     several = [[data] for path, data in contents.items() if not holds_one_attempt(path)]
     loose = [data for path, data in contents.items() if holds_one_attempt(path)]
     return [*several, loose] if loose else several

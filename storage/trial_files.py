@@ -29,10 +29,7 @@ MAX_COURSE: Final = 200
 
 
 class StartRecord(Record):
-    """The first record in a checkpoint folder: which trial the folder belongs to.
-
-    It has the trial's study, factor levels, and settings as JSON.
-    """
+    """The first record in a checkpoint folder: its trial's study, factor levels, and settings as JSON."""
 
     study: str
     levels: dict[str, Any]
@@ -106,10 +103,7 @@ def begun_trials(root: Path, study: str) -> set[str]:
 
 
 def is_begun(folder: Path) -> bool:
-    """Return whether a checkpoint folder says which trial it belongs to.
-
-    It does not if the process was killed while it created the folder.
-    """
+    """Return whether a checkpoint folder names its trial, so that its creation was not cut short."""
     return _begun_or_none(folder) is not None
 
 

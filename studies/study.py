@@ -229,7 +229,7 @@ def study_fault(study: object) -> str | None:
 
 
 def overrides_fault(overrides: object) -> str | None:
-    """Return an error message for an argument that is no list of overrides, else None."""
+    """Return an error message for an argument that is not a list of overrides, else None."""
     return texts_fault("overrides", overrides, "['train.epochs=2']")
 
 

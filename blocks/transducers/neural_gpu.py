@@ -324,10 +324,7 @@ class MarkovNeuralGPU(ParallelNeuralGPU):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtendedNeuralGPUState(State):
-    """The state of the decoder of an ExtendedNeuralGPU.
-
-    It has the decoder's image and mask, the terms from the tape, and the next position.
-    """
+    """State of an ExtendedNeuralGPU's decoder: its image, mask, terms of the tape, and next position."""
 
     image: Tensor  # (batch, width, length, maps)
     mask: Tensor | None  # (batch, 1, length, 1)

@@ -60,7 +60,7 @@ def _files(trained: TrainedModel) -> dict[str, Any]:
         },
         "vocab_size": vocab,
         "bos_token_id": end if streams else LINE_START,
-        # a stream continues after the end of a line, which is no padding either
+        # a stream continues after the end of a line, which is not padding either
         **({} if streams else {"eos_token_id": end, "pad_token_id": end}),
         "max_position_embeddings": longest,
         "use_cache": False,

@@ -95,8 +95,8 @@ class TrainedModel:
 
         The keywords are `max_symbols`, `temperature`, `top_k`, `top_p` and `seed`, see `Sampling`. A model of
         packed rows reads at most `context` tokens, then goes on from the last `context // 2`. Raise UseError
-        if the model is no language model, GenerationError for wrong settings or keywords, and DataError if a
-        part of the text has no symbol.
+        if the model is not a language model, GenerationError for wrong settings or keywords, and DataError if
+        a part of the text has no symbol.
         """
         model, vocabulary, task = self._language_model()
         known = [field.name for field in fields(Sampling)]
@@ -121,8 +121,8 @@ class TrainedModel:
         Every token is scored exactly once, as in the evaluation of a split. A model of lines does not score
         lines of more than `longest` tokens: their number is logged as a warning, and the score's `bytes` are
         those of the other lines. A stream model counts positions from the start of the text, as in generation
-        and in transformers. Raise UseError if the model is no language model, and DataError if a part of the
-        text has no symbol, or if nothing in it can be scored.
+        and in transformers. Raise UseError if the model is not a language model, and DataError if a part of
+        the text has no symbol, or if nothing in it can be scored.
         """
         model, vocabulary, task = self._language_model()
         text = _checked_text(text)

@@ -433,10 +433,7 @@ class GrowingLengthObjective(AlgorithmicObjective):
 
 
 class DrawnLengthObjective(AlgorithmicObjective):
-    """Objective that draws a new length for each batch, from the range `lengths` of the [train] table.
-
-    Fixed dev sequences cover all lengths.
-    """
+    """Objective that draws each batch's length from [train] `lengths`; fixed dev sequences cover all."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)

@@ -24,7 +24,7 @@ class Likelihood:
 
     It also has the numbers of tokens, words and bytes that are covered. `bytes` counts the UTF-8 bytes of the
     original text, line ends included; it is 0 if the tokens do not determine a text. `nats_beside_text` is
-    the part of tokens that are no text, such as ends of documents. A line end is a token and a word.
+    the part of tokens that are not text, such as ends of documents. A line end is a token and a word.
     Vocabularies that spell rare words have more tokens than words, so only perplexities per word can be
     compared across vocabularies.
     """

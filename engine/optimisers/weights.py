@@ -42,10 +42,7 @@ class CompileModeError(ActivememError):
 
 
 def check_compile(mode: Compile, device: torch.device) -> None:
-    """Raise CompileModeError if a device or this version of torch does not support a compile mode.
-
-    Torch would silently ignore the mode.
-    """
+    """Raise CompileModeError for a compile mode that a device or torch's version would silently ignore."""
     # `Module.compile` uses these, but offers no way back if compiling fails
     missing = [name for name in ("_compiled_call_impl", "_call_impl") if not hasattr(nn.Module, name)]
     if mode and missing:

@@ -151,10 +151,7 @@ class _Group:
         self._measured: dict[str, tuple[Mapping[str, float], Tensor]] = {}
 
     def probe(self, stored: Mapping[str, Mapping[str, float]], machine: Machine) -> Iterator[ProbeResult]:
-        """Measure the trials of the group, and yield their results.
-
-        The metrics are stored. The group's pairs are loaded once, when they are first needed.
-        """
+        """Measure the group's trials, store their metrics and yield the results, with pairs loaded once."""
         first = next(iter(self.members.values())).trial
         pairs = cache(lambda: PairData(first.settings, machine.data))
         for trial, trained in self.members.items():

@@ -69,10 +69,7 @@ def draw_lengths(shortest: int, longest: int, batch_size: int, generator: torch.
 
 
 def _marks(draws: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Choose two different steps to mark in each sequence.
-
-    The first is from 1 to 9, the second from 1 to the last step before the middle.
-    """
+    """Choose two different steps (not 0) to mark in each sequence: one up to 9, one before the middle."""
     first = 1 + draws[0] % _MAX_FIRST_MARK
     before = lengths // 2 - 1  # the number of possible steps of the second mark, if the first mark is ignored
     second = 1 + draws[1] % (before - (first <= before).long())

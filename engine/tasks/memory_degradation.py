@@ -112,10 +112,7 @@ def _uniform(spec: DegradationProblem, shape: tuple[int, ...], generator: Genera
 
 
 def _repeated(spec: DegradationProblem, count: int, generator: Generator) -> Tensor:
-    """Draw runs of equal symbols that fill `max_length` positions.
-
-    Runs beyond this length are cut; if the runs are too short, the last one is extended.
-    """
+    """Draw runs of equal symbols for exactly `max_length` positions: cut or extend the last run."""
     symbols = _uniform(spec, (count, spec.num_repeated_symbols), generator)
     runs = torch.randint(1, spec.max_repeats + 1, symbols.shape, generator=generator)
     # torch.searchsorted warns about inputs that are not contiguous

@@ -210,7 +210,7 @@ def _count_deaths(lines: Sequence[str], run: str, place: str) -> CrashCounts:
     for line in lines:
         if line != STOPPED:
             starts.append(line)
-        # a clean stop is no death, so the start before it does not count
+        # a clean stop is not a death, so the start before it does not count
         elif starts:
             starts.pop()
     same = [start for start in starts if start.rpartition(" ")[2] == place]

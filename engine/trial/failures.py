@@ -141,10 +141,7 @@ def check_row_writer() -> None:
 
 @contextmanager
 def storing() -> Iterator[None]:
-    """Within this context, raise MachineError instead of an error of the file system.
-
-    So a full disk counts as a failure of the machine, not of the trial.
-    """
+    """Within this context, raise MachineError for errors of the file system, such as that of a full disk."""
     try:
         yield
     except OSError as error:
@@ -410,10 +407,7 @@ def in_smaller_parts(compute: Callable[[int], Result], parts: int, most: int) ->
 
 
 def evaluate_with_room(objective: Objective[ModelOf], model: ModelOf, *, last: bool) -> Metrics:
-    """Evaluate a model, in smaller parts if memory runs out.
-
-    The batches are then split into more parts, and the model is evaluated again.
-    """
+    """Evaluate a model, and again with batches split into more parts if memory runs out."""
     before, first = objective.state(), objective.evaluation_parts
 
     def evaluate(parts: int) -> Metrics:

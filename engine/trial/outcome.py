@@ -181,10 +181,7 @@ def measured_totals(
 
 
 def keep_model(store: Store, trial: Trial, training: Training, row: TrialRow) -> None:
-    """Store a trial's trained weights and final metrics in one file.
-
-    The training speed is left out, because it depends on the machine.
-    """
+    """Store a trial's trained weights and final metrics, except machine-dependent speed, in one file."""
     model = ModelFile(
         trial=trial,
         weights=training.weights(),

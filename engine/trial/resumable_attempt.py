@@ -194,7 +194,7 @@ class Attempt:
             while (event := self._next_event()) is None:
                 free_memory()  # only now: frames held the failed training until here
         except Exception as error:
-            with suppress(OSError):  # the store cannot be read, which is no sign of another process
+            with suppress(OSError):  # an unreadable store is not a sign of another process
                 if not self.ended and self.is_lost():
                     return self.drop()
             if (reason := machine_failure(error)) is None:
@@ -344,10 +344,7 @@ class Attempt:
         self.ended, self.training = True, None
 
     def leave(self) -> ClaimedElsewhere:
-        """Give up a trial whose search point another process trains.
-
-        Record that the trial was stopped cleanly, so that the stop does not count as a death.
-        """
+        """Give up a trial whose search point another process trains; record a clean stop, not a death."""
         if self.training is not None and not self.ended:
             self._checkpoint.record_stop()
         self.release()

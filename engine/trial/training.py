@@ -341,10 +341,7 @@ class Schedule:
 
 
 class RecentLosses:
-    """Learning-rate rule that compares means of recent training losses.
-
-    When a new mean exceeds all kept ones, the learning rate falls.
-    """
+    """Learning-rate rule that lowers the rate when a mean of recent losses exceeds all kept ones."""
 
     def __init__(self, settings: OwnScheduleSettings) -> None:
         self._settings = settings

@@ -221,7 +221,7 @@ class LossTerms:
         self._scored = Answers(inputs, outputs, targets)
 
     def _keep(self, name: str, _module: nn.Module, _inputs: object, output: object) -> None:
-        # passes without gradients, such as those that make guesses, are no part of the loss
+        # passes without gradients, such as those that make guesses, are not part of the loss
         if isinstance(output, Tensor) and torch.is_grad_enabled():
             self._activations.append((name, output))
 

@@ -173,8 +173,8 @@ class Spec:
     - `window` returns how many numbers it keeps besides these, for any number of past tokens.
       Without `state` and `window`, a mixer keeps its inputs within its reach.
     - `check` returns a fault of the arguments in combination, or None.
-    - `compares_positions` says whether the block compares pairs of positions. Only then the model's setting
-      `position = randomised_pairs` has an effect on it.
+    - `compares_positions` says whether the block compares pairs of positions. Only then does the model's
+      setting `position = randomised_pairs` have an effect on it.
     - `export_fault` says why the block cannot be exported as one program for all lengths, or None if it can.
     - `depends_on_target_length` marks transducers whose outputs depend on the target's length, if it
       exceeds the source's length.

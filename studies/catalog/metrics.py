@@ -261,10 +261,7 @@ def pick_bias(pick_by: str | None, over: Collection[str]) -> str:
 
 
 def unknown_metric(name: str, known: Iterable[str] = METRICS_AND_COSTS) -> str:
-    """Return the error message for an unknown metric name.
-
-    The message has the nearest known name or, if none is near, the command that lists all names.
-    """
+    """Return the error message for an unknown metric, with the nearest name or the command that lists all."""
     near = hint(name, known) or "; list all: activemem list metrics (a plug-in's metrics need --plugin FILE)"
     return f"unknown metric '{name}'{near}"
 

@@ -261,10 +261,7 @@ def _stage_cost(trials: Sequence[PlannedTrial]) -> str:
 
 
 def _names(claim: Claim) -> list[str]:
-    """Return the names by which a gate can refer to a claim.
-
-    A claim that is made at each level of a factor can also be named without the level.
-    """
+    """Return the names of a claim for gates, with and without a level if it is made at each level."""
     spec = claim.spec
     return [spec.name, *([spec.name.partition(": ")[2]] if spec.each is not None else [])]
 

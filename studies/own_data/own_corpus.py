@@ -77,10 +77,7 @@ def _load_facts(cache: Path) -> _KnownCorpus | None:
 
 
 def _save_facts(cache: Path, found: _KnownCorpus) -> None:
-    """Write the cache file, and delete cache files that were not used for 30 days.
-
-    Errors such as a full disk are ignored, since a cache is never needed.
-    """
+    """Write the cache file if possible, and delete cache files that were not used for 30 days."""
     with suppress(OSError):
         with replacing(cache) as temporary:  # another process never sees half a file
             temporary.write_text(found.model_dump_json(), encoding="utf-8")
@@ -102,10 +99,7 @@ def corpus_paths(value: object) -> Iterator[str]:
 
 
 def _states(path: Path) -> Iterator[tuple[str, int, int, int, int]]:
-    """Yield the path, size, times and inode of a file, or of all files in a folder, to detect changes.
-
-    Yield nothing for a missing path.
-    """
+    """Yield path, size, times and inode of a file or a folder's files, if any, to detect changes."""
     with suppress(OSError, ValueError):
         found = sorted(path.rglob("*")) if path.is_dir() else [path]
         for each in found:
@@ -140,10 +134,7 @@ class OwnCorpus:
         return list(corpus_paths(found if self.tokenizer is None else found["corpus"]))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return this corpus as a dictionary, for the study's record in a store.
-
-        It allows loading the study later without the user's files.
-        """
+        """Return this corpus as a dictionary, with which a study can be loaded later without its files."""
         pieces = {} if self.pieces is None else {"pieces": self.pieces}
         found = {"facts": self.facts, "tokenizer": self.tokenizer}
         facts = {key: each.model_dump(mode="json") for key, each in found.items() if each is not None}

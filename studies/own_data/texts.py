@@ -56,7 +56,7 @@ class _ThreeTexts(StrictModel):
 
 
 def check_shares(*given: str | float | None) -> None:
-    """Raise ValueError if the shares of dev and test leave nothing to train on. Paths are no shares."""
+    """Raise ValueError if the shares of dev and test leave nothing to train on. Paths are not shares."""
     if (shares := sum(each for each in given if isinstance(each, float))) >= 1:
         raise ValueError(f"expected dev and test that add up to less than 1, got {shares:g}")
 

@@ -391,7 +391,7 @@ def _covering_cells(
     """Yield cells that together have all valid values.
 
     A grid has every combination, so each value is tried beside the first values. Other designs have their own
-    cells, of which those without a new level are left out. Placeholders that are no factors, such as
+    cells, of which those without a new level are left out. Placeholders that are not factors, such as
     dimensions of a search, have their first value in all other cells.
     """
     design = draft.design

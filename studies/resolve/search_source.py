@@ -280,7 +280,7 @@ def _check_baseline(
     dimensions: Mapping[str, Dimension],
     unread: Collection[str],
 ) -> None:
-    """Report names of `[study] baseline` that are no dimensions, and values outside of their dimensions.
+    """Report names of `[study] baseline` that are not dimensions, and values outside of their dimensions.
 
     Names in `unread` are skipped if they are unknown.
     """

@@ -79,7 +79,7 @@ class Expansion:
     scheduler_keys: ClassVar[type[PartSettings] | None] = None
     """The class of this feature's keys in [search] scheduler, if the scheduler of this name turns it on."""
     solves_size: ClassVar[bool] = False
-    """Whether the baseline has a number that is no factor: the size that is solved for other cells."""
+    """Whether the baseline has a number that is not a factor: the size that is solved for other cells."""
     patch: Mapping[KeyPath, Any] = MappingProxyType({})
 
     @classmethod

@@ -40,7 +40,7 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
 
     absent_keys: ClassVar[Mapping[str, str]] = {}
-    """For names that are no keys of this table, a sentence on what holds instead."""
+    """For names that are not keys of this table, a sentence on what holds instead."""
 
     @classmethod
     def keys_of_table(cls) -> Iterable[str]:

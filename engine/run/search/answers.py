@@ -1,7 +1,4 @@
-"""Answers of a search to programs that ask for its points or submit points to it.
-
-They are the points to train, and the outcomes of points.
-"""
+"""Answers of a search to programs that ask for its points, or submit points and ask for outcomes."""
 
 from __future__ import annotations
 

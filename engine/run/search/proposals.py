@@ -53,8 +53,8 @@ def read_handed_in(study: Study, line: object) -> SearchPoint:
     """Return the search point that a JSON object describes.
 
     The object has values, a recipe, or both. The values of dimensions must include all that the recipe does
-    not determine. Raise PointError if the line is no point of the study's space or has a result: results come
-    only from trainings.
+    not determine. Raise PointError if the line is not a point of the study's space or has a result:
+    results come only from trainings.
     """
     if not isinstance(line, Mapping):
         raise PointError([f"expected an object with values or a recipe, got {_kind(line)}"])

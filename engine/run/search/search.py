@@ -117,7 +117,7 @@ def residual_deviation(losses: NDArray[np.float64]) -> tuple[float, int] | None:
     if degrees < 1:
         return None
     rest = losses - losses.mean(axis=1, keepdims=True) - losses.mean(axis=0, keepdims=True) + losses.mean()
-    # a deviation of the size of rounding errors is no noise
+    # a deviation of the size of rounding errors is not noise
     deviation = math.sqrt(float((rest**2).sum()) / degrees)
     return (deviation, degrees) if deviation > 1e-12 * float(np.abs(losses).max()) else None
 

@@ -138,10 +138,7 @@ class StoredPoints:
         return [row for trial in point.trials if (row := self.outcome(trial.id)) is not None]
 
     def courses(self, points: Sequence[SearchPoint]) -> dict[str, dict[int, float]]:
-        """Return the first objective after each epoch, for each trial.
-
-        The result maps trial ids to epochs to values. Values that are NaN are left out.
-        """
+        """Return the first objective after each epoch, except NaN, by trial id and then by epoch."""
         courses: dict[str, dict[int, float]] = {}
         if points:
             rows = [row for point in points for row in self.outcomes(point)]

@@ -20,10 +20,7 @@ def draw_lengths(task: LengthTask, count: int, test_set: str | None, generator: 
 
 
 def pad_behind(inputs: Tensor, ends: Tensor) -> Tensor:
-    """Replace every token after the end of its sequence by padding.
-
-    `inputs` is (count, tokens), and `ends` (count,) are the lengths of the sequences.
-    """
+    """Replace tokens in `inputs` (count, tokens) after the `ends` (count,) of their sequences by padding."""
     return inputs.masked_fill(torch.arange(inputs.shape[1]) >= ends[:, None], PADDING)
 
 

@@ -113,10 +113,7 @@ class SymbolSettings(AlgorithmicSettings):
     @field_validator("vocab")
     @classmethod
     def _omit_default(cls, vocab: int | None, info: ValidationInfo) -> int | None:
-        """Replace the default number of symbols by None.
-
-        A study that writes the default then has the same trial ids as a study without the key.
-        """
+        """Replace the default number of symbols by None, so that writing it does not change trial ids."""
         name = info.data.get("name")
         return None if name is not None and vocab == require_algorithmic(name).vocab else vocab
 

@@ -74,10 +74,7 @@ Labels = tuple[int, ...]
 
 
 class RecipeFeatures:
-    """Features of search points, as rows of numbers.
-
-    The first features describe the recipe's tree, and the others the values of the dimensions.
-    """
+    """Features of search points, as rows of numbers: of the recipe's tree, then of the dimensions' values."""
 
     def __init__(self, study: Study) -> None:
         self._template = study.template
@@ -425,10 +422,7 @@ class TreeSampler:
         return [self._members[place].values for place in order[:PARENTS].tolist()]
 
     def _ranked(self, candidates: Sequence[Values], proposals: Proposals) -> Iterator[Values]:
-        """Yield candidates in the order of falling expected improvement.
-
-        Points that were proposed before are left out, and each point is yielded once.
-        """
+        """Yield candidates by falling expected improvement, each once and none that was proposed before."""
         means, deviations = self._process.predict(self._groups(candidates))
         deviations = np.maximum(deviations, _LEAST_DEVIATION)
         distances = (means - self._highest) / deviations
@@ -454,10 +448,7 @@ class TreeSampler:
         return values if is_whole else self._completed(values, rng)
 
     def _completed(self, values: Mapping[str, Level], rng: Random) -> Values:
-        """Change these values into a valid search point.
-
-        Dimensions that are inactive for the values are dropped, and missing active ones are drawn.
-        """
+        """Make these values a valid search point: drop inactive dimensions, and draw missing active ones."""
         return self._choose(lambda name, _: values[name] if name in values else draw(self._space[name], rng))
 
 

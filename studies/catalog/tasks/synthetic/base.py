@@ -132,10 +132,7 @@ class SyntheticSpec(TaskSpec):
 def add_synthetic(
     name: str, settings: type[SyntheticTask], summary: str, source: str, title: str, *, symbols: str
 ) -> None:
-    """Register a built-in synthetic task with the class of its `[task]` keys.
-
-    `symbols` describes what the numbers in inputs and targets stand for.
-    """
+    """Register a synthetic task with the class of its `[task]` keys and the meaning of its `symbols`."""
     add_own_task(
         SyntheticSpec(
             name=name,
