@@ -311,10 +311,8 @@ class ModelConfig:
             settings.output_act == "none" or interface.targets is not None,
             f"output_act = {settings.output_act} needs targets, got {given}",
         )
-        symbols, given = (
-            interface.columns is None and interface.predicts_symbols,
-            "classes" if has_classes else "numbers",
-        )
+        symbols = interface.columns is None and interface.predicts_symbols
+        given = "classes" if has_classes else "numbers"
         yield (
             symbols or not settings.tied,
             f"tied weights need symbols as inputs and outputs, got {given}",

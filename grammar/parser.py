@@ -130,17 +130,13 @@ def _number(text: str, start: int, faults: FaultCollector) -> Token:
 
     Numbers are written as in Python, but real numbers cannot have underscores.
     """
-    end = start + len(text)
-    if len(text) > MAX_DIGITS + 6:  # room for a point and an exponent
-        faults.add(
-            start, end, f"expected a number of at most {MAX_DIGITS} digits, got one of {_count_digits(text)}"
-        )
-    elif _INTEGER.fullmatch(text):
-        if len(text.replace("_", "")) <= MAX_DIGITS:
-            return Token("number", text, start, end, int(text))
-        faults.add(
-            start, end, f"expected a number of at most {MAX_DIGITS} digits, got one of {_count_digits(text)}"
-        )
+    end, digits = start + len(text), sum(character.isdigit() for character in text)
+    is_integer = _INTEGER.fullmatch(text) is not None
+    # a real number has room for a point and an exponent
+    if len(text) > MAX_DIGITS + 6 or (is_integer and digits > MAX_DIGITS):
+        faults.add(start, end, f"expected a number of at most {MAX_DIGITS} digits, got one of {digits}")
+    elif is_integer:
+        return Token("number", text, start, end, int(text))
     elif not _REAL.fullmatch(text):
         faults.add(start, end, f"expected a number, got '{text}'")
     elif math.isinf(float(text)):
@@ -148,10 +144,6 @@ def _number(text: str, start: int, faults: FaultCollector) -> Token:
     else:
         return Token("number", text, start, end, float(text))
     return Token("wrong", text, start, end)
-
-
-def _count_digits(text: str) -> int:
-    return sum(character.isdigit() for character in text)
 
 
 def _quoted(text: str, start: int, faults: FaultCollector) -> Token:
