@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import hashlib
 import linecache
-import marshal
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from inspect import currentframe
@@ -24,8 +23,10 @@ from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from weakref import WeakSet
 
 from .errors import ActivememError, argument_fault, check_arguments, nearest_hint, printable
+from .inline_code import CELL, SCRIPT, UNSAVED, InlineCode
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -74,7 +75,7 @@ _files: dict[Path, PluginFile] = {}
 _loads: dict[Path, _Load] = {}
 _broken: dict[str, BrokenPlugin] = {}
 _forgets: list[Callable[[], None]] = []
-_inline_codes: set[str] = set()
+_registries: WeakSet[Registry[Any]] = WeakSet()
 
 
 class PluginError(ActivememError):
@@ -121,7 +122,7 @@ class _Entry(Generic[ItemT]):
     item: ItemT
     owner: str = OWN
     code: str | None = None
-    inline: bool = False  # registered by a script or a notebook, not by a plug-in
+    inline: InlineCode | None = None  # registered by a script or a notebook, not by a plug-in
 
 
 class Registry(Mapping[str, ItemT], Generic[ItemT]):
@@ -134,6 +135,7 @@ class Registry(Mapping[str, ItemT], Generic[ItemT]):
     def __init__(self, kind: str, own: Mapping[str, ItemT] | None = None) -> None:
         self.kind = kind
         self._entries = {name: _Entry(item) for name, item in (own or {}).items()}
+        _registries.add(self)
 
     def register(self, name: str, item: ItemT, *, own: bool = False) -> None:
         """Add an item; it belongs to the plug-in that is being loaded.
@@ -148,7 +150,7 @@ class Registry(Mapping[str, ItemT], Generic[ItemT]):
         if load is not None:
             entry = _Entry(item, load.owner, load.code)
         else:
-            entry = _Entry(item) if own else _inline(item)
+            entry = _Entry(item) if own else _inline(item, f"{self.kind} {name}")
         if (taken := self._entries.get(name)) is not None and not (taken.inline and entry.inline):
             remedy = "" if taken.owner == OWN else "; load only one of the two plug-ins"
             raise ValueError(f"the {self.kind} '{name}' is already defined by {taken.owner}{remedy}")
@@ -156,8 +158,7 @@ class Registry(Mapping[str, ItemT], Generic[ItemT]):
         if load is not None:
             load.registered.append((self, name))
         if taken is not None:
-            for forget in _forgets:
-                forget()
+            _forget_all()
 
     def unregister(self, name: str) -> None:
         """Remove the item with this name if there is one."""
@@ -174,8 +175,7 @@ class Registry(Mapping[str, ItemT], Generic[ItemT]):
             self.unregister(name)
             if before is not None:
                 self._entries[name] = before
-            for forget in _forgets:
-                forget()
+            _forget_all()
 
     def check(self, name: str) -> str:
         """Return this name if an item has it; otherwise raise ValueError with the nearest name."""
@@ -195,9 +195,22 @@ class Registry(Mapping[str, ItemT], Generic[ItemT]):
     def code(self, name: str) -> str | None:
         """Return the plug-in that registered an item, with a digest of its source; None if it is built-in.
 
-        The source of a package is that of the module which its entry point names. Raise KeyError.
+        The source of a package is that of the module which its entry point names. That of a notebook's cell
+        includes globals of other cells as they are now. Raise KeyError.
         """
-        return self._find(name).code
+        entry = self._find(name)
+        if entry.inline is None:
+            return entry.code
+        code = f"{entry.owner} {entry.inline.digest()[:DIGEST_LENGTH]}"
+        if code != entry.code:
+            self._entries[name] = replace(entry, code=code)
+            if entry.code is not None:  # another cell was edited
+                _forget_all()
+        return code
+
+    def inline_names(self) -> tuple[str, ...]:
+        """Return the names of the items that scripts and notebooks registered."""
+        return tuple(name for name, entry in self._entries.items() if entry.inline is not None)
 
     def own_names(self) -> tuple[str, ...]:
         """Return the sorted names of the items that this package registered itself."""
@@ -222,10 +235,10 @@ class Registry(Mapping[str, ItemT], Generic[ItemT]):
     __hash__ = object.__hash__
 
 
-def _inline(item: ItemT) -> _Entry[ItemT]:
+def _inline(item: ItemT, what: str) -> _Entry[ItemT]:
     """Return the entry of an item that this package, a script or a notebook's cell registers.
 
-    The code of a script or a cell is its whole text, as that of a plug-in in a file.
+    `what` is the item's kind and name.
     """
     frame = currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == OWN:
@@ -233,17 +246,14 @@ def _inline(item: ItemT) -> _Entry[ItemT]:
             return _Entry(item)
         frame = frame.f_back
     assert frame is not None, "a script has imported this package"
-    file = frame.f_code.co_filename
-    source = "".join(linecache.getlines(file)).encode() or marshal.dumps(frame.f_code, 0)
-    owner = Path(file).name
-    code = f"{owner} {hashlib.sha256(source).hexdigest()[:DIGEST_LENGTH]}"
-    _inline_codes.add(code)
-    return _Entry(item, owner, code, inline=True)
+    inline = InlineCode(what, frame)
+    return _Entry(item, inline.owner, inline=inline)
 
 
 def inline_codes() -> frozenset[str]:
     """Return the codes of scripts and of notebooks' cells that have registered items in this process."""
-    return frozenset(_inline_codes)
+    codes = (registry.code(name) for registry in _registries for name in registry.inline_names())
+    return frozenset(code for code in codes if code is not None)
 
 
 def contract_faults(cls: object, base: type) -> list[str]:
@@ -277,13 +287,17 @@ def unload_plugin(path: Path | str) -> None:
     if (file := _files.pop(path, None)) is not None:
         _loads.pop(path).undo()
         sys.modules.pop(file.module, None)
-        for forget in _forgets:
-            forget()
+        _forget_all()
 
 
 def forget_at_unload(forget: Callable[[], None]) -> None:
     """Call a function after plug-ins were unloaded or replaced, such as one that clears a cache of costs."""
     _forgets.append(forget)
+
+
+def _forget_all() -> None:
+    for forget in _forgets:
+        forget()
 
 
 def loaded_files() -> tuple[PluginFile, ...]:
@@ -339,9 +353,23 @@ def plugin_errors(kind: str, name: str, item: object) -> Iterator[None]:
 
 
 def has_plugins() -> bool:
-    """Return whether a plug-in has been loaded, from a file or from an installed package."""
+    """Return whether files, installed packages, scripts or notebooks have registered anything."""
     load_installed()
-    return bool(_files) or len(_installed) > 1
+    return bool(_files) or len(_installed) > 1 or any(each.inline_names() for each in _registries)
+
+
+def is_inline(owner: str) -> bool:
+    """Return whether this owner of stored code is a script or a cell, not a plug-in."""
+    return owner.startswith((SCRIPT, CELL, UNSAVED))
+
+
+def loading_advice(owner: str) -> str:
+    """Return how the items of an owner of stored code can be registered again; "" for a package."""
+    if owner.startswith(CELL):
+        return "run this cell again, or put it into a plug-in file, and load the file"
+    if is_inline(owner):
+        return "put what it registers into a plug-in file, and load the file"
+    return f"load it with --plugin {owner}, or load_plugin in Python" if owner.endswith(".py") else ""
 
 
 def note_broken(owner: str, message: str, entry: str = "") -> None:

@@ -50,7 +50,7 @@ from ..studies.planning.status import (
 )
 from ..studies.resolve.costs import has_many_lengths, sequence_tokens
 from ..studies.resolve.grid import training_difference
-from ..studies.resolve.trial import Trial, first_of_each_kind, shown
+from ..studies.resolve.trial import Trial, code_owner, first_of_each_kind, shown
 from ..studies.schema.factors import one_line
 from ..studies.study import Study
 from ..studies.text.errors import command_line
@@ -257,12 +257,13 @@ def stale_sentences(study: Study, outcomes: pl.DataFrame, metrics: Collection[st
     codes = {code for each in first_of_each_kind(study.examples) for code in each.settings.code.values()}
     for code in sorted(codes):
         if reused := _count_other_versions(study, outcomes, code):
-            trials = plural(reused, "trial")
-            found.append(f"{trials} of another version of {_owner(code)}, reused by study run --keep-stale.")
+            trials, owner = plural(reused, "trial"), code_owner(code)
+            found.append(f"{trials} of another version of {owner}, reused by study run --keep-stale.")
     for name in sorted(METRICS.keys() & set(map(metric_family, metrics))):
         if (code := METRICS.code(name)) and (changed := _count_other_versions(study, outcomes, code)):
+            trials = plural(changed, "trial")
             found.append(
-                f"{name} was measured by another version of {_owner(code)} in {plural(changed, 'trial')}: "
+                f"{name} was measured by another version of {code_owner(code)} in {trials}: "
                 "forget these trials (study forget), and train them again."
             )
     return tuple(map(one_line, found))
@@ -272,12 +273,8 @@ def _count_other_versions(study: Study, outcomes: pl.DataFrame, code: str) -> in
     """Return how many of a study's trials used another version of this code's plug-in."""
     # a version is `0.1.0 with mqar.py 1a2b3c4d, …`
     programs = study_outcomes(study, outcomes)["version"].str.split(" with ").list.last().str.split(", ")
-    own = ([each for each in listed if each.startswith(f"{_owner(code)} ")] for listed in programs)
+    own = ([each for each in listed if each.startswith(f"{code_owner(code)} ")] for listed in programs)
     return sum(bool(each) and shown(code) not in each for each in own)
-
-
-def _owner(code: str) -> str:
-    return code.rpartition(" ")[0]
 
 
 def unused_seeds_sentence(study: Study, table: TableKind, outcomes: pl.DataFrame) -> str:

@@ -29,6 +29,7 @@ from ..resolve.template import HOLE_PATTERN
 from ..resolve.trial import (
     Trial,
     changed_code,
+    code_owner,
     first_of_each_kind,
     settings_from_json,
     settings_to_json,
@@ -106,7 +107,7 @@ def keep_stale_trials(
 
 def describe_stale(stale: Mapping[str, StaleTrial]) -> str:
     """Describe how many stored trials used another version of a plug-in, and name the plug-ins."""
-    changed = {now.rpartition(" ")[0] for each in stale.values() for _, now in each.changes.values()}
+    changed = {code_owner(now) for each in stale.values() for _, now in each.changes.values()}
     are = "is" if len(stale) == 1 else "are"
     trials, names = plural(len(stale), "stored trial"), ", ".join(sorted(changed))
     return f"{trials} {are} from other versions of the code ({names})"

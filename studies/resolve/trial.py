@@ -102,21 +102,32 @@ def _blocks(recipe: str) -> tuple[str, ...]:
 
 def code_fault(settings: TrialSettings) -> str | None:
     """Return an error message if loaded plug-ins differ from the plug-ins in the settings, else None."""
-    here = code_here(settings)
-    whats = here.keys() | settings.code.keys()
-    other = [what for what in whats if digest(here.get(what, "")) != digest(settings.code.get(what, ""))]
-    if not settings.code or not other:  # settings that were made by hand do not record plug-ins
+    if not (other := other_code(settings)):
         return None
     expected, got = (
         ", ".join(sorted({shown(code[what]) if what in code else f"no {what}" for what in other}))
-        for code in (settings.code, here)
+        for code in (settings.code, code_here(settings))
     )
-    return f"expected the plug-in {expected}, got {got}"
+    return f"expected the code of {expected}, got {got}"
+
+
+def other_code(settings: TrialSettings) -> list[str]:
+    """Return the parts whose present code is not the one in the settings, such as `block conv`."""
+    if not settings.code:  # settings that were made by hand do not record plug-ins
+        return []
+    here = code_here(settings)
+    whats = sorted(here.keys() | settings.code.keys())
+    return [what for what in whats if digest(here.get(what, "")) != digest(settings.code.get(what, ""))]
 
 
 def digest(code: str) -> str:
     """Return the hash in a plug-in's digest, without the file name before it."""
     return code.rpartition(" ")[2]
+
+
+def code_owner(code: str) -> str:
+    """Return what is before the digest of a plug-in: its file, its package, or the script or cell."""
+    return code.rpartition(" ")[0]
 
 
 def shown(code: str) -> str:

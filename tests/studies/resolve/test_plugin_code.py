@@ -1,5 +1,9 @@
 """Changed plug-in code is reported; only its digest identifies it."""
 
+import runpy
+import subprocess
+import sys
+
 import pytest
 
 from activemem import load_plugin
@@ -7,6 +11,8 @@ from activemem.grammar import NORMS
 from activemem.studies import Trial
 from activemem.studies.resolve import code_fault, code_here
 
+from ...notebook import Notebook
+from ...product_classes import ROOT
 from .test_trial import settings
 
 
@@ -20,7 +26,7 @@ def test_settings_without_plug_ins_have_no_code_and_fit_everywhere():
 
 def test_a_machine_with_other_code_says_what_was_expected():
     assert code_fault(coded("mine.py 0123456789abcdef")) == (
-        "expected the plug-in mine.py 01234567, got no block conv"
+        "expected the code of mine.py 01234567, got no block conv"
     )
 
 
@@ -48,22 +54,127 @@ def test_a_norm_and_positions_of_plug_ins_are_part_of_the_id(tmp_path):
 
 
 @pytest.fixture
-def run_cell():
-    """Return a function that runs a cell of a notebook which registers `own_norm`."""
-    yield lambda text: exec(compile(text, "cell.py", "exec"), {"__name__": "__main__"})
+def notebook():
+    """Return a notebook whose cells may register `own_norm`."""
+    yield Notebook()
     NORMS.unregister("own_norm")
 
 
-def test_a_cell_of_a_notebook_is_part_of_the_id_and_can_be_run_again(run_cell):
+def own_code():
+    return code_here(settings(model__norm_kind="own_norm"))["norm own_norm"]
+
+
+def test_a_cell_of_a_notebook_is_part_of_the_id_and_can_be_run_again(notebook):
     cell = PARTS.partition("@register_position")[0]
     codes = []
     for text in (cell, cell, cell.replace("return 0", "return 1")):
-        run_cell(text)
-        codes.append(code_here(settings(model__norm_kind="own_norm"))["norm own_norm"])
+        notebook.run(text)
+        codes.append(own_code())
     assert codes[0] == codes[1] != codes[2]
-    assert all(code.startswith("cell.py ") for code in codes)
+    assert all(code.startswith("the notebook cell of norm own_norm ") for code in codes)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("SCALE = 2", "SCALE = 3"),
+        ("x + OFFSET", "x - OFFSET"),
+        ("(1, None)", "(2, None)"),
+        ("factor = 4", "factor = 5"),
+        ("eps=8", "eps=9"),
+        ("LIMIT = 10", "LIMIT = 11"),
+    ],
+)
+def test_what_a_cell_uses_of_other_cells_is_part_of_the_id(notebook, old, new):
+    notebook.run(*HELPERS, USER)
+    first = own_code()
+    notebook.run(*HELPERS, USER, "unused = 1", "def neither(): return 3")
+    assert own_code() == first
+    edited = [cell.replace(old, new) for cell in HELPERS]
+    notebook.run(*edited)
+    assert own_code() != first  # although the cell that uses it has not run again
+    notebook.run(*edited, USER)
+    assert own_code() != first
+    notebook.run(*HELPERS, USER)
+    assert own_code() == first
+
+
+@pytest.mark.parametrize(("old", "new"), [("return 6", "return 7"), ("SIZE = 12", "SIZE = 13")])
+def test_a_cell_keeps_the_base_class_and_the_values_with_which_it_has_run(notebook, old, new):
+    notebook.run(*HELPERS, USER)
+    first = own_code()
+    edited = [cell.replace(old, new) for cell in HELPERS]
+    notebook.run(*edited)
+    assert own_code() == first
+    notebook.run(*edited, USER)
+    assert own_code() != first
+
+
+def test_the_code_of_a_cell_is_the_same_in_another_process(notebook):
+    notebook.run(*HELPERS, USER)
+    program = (
+        "from tests.notebook import Notebook\n"
+        "from tests.studies.resolve.test_plugin_code import HELPERS, USER, own_code\n"
+        "Notebook().run(*HELPERS, USER)\n"
+        "print(own_code())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{own_code()}\n"
+
+
+def test_a_value_that_the_code_changes_itself_is_no_part_of_the_id(notebook, caplog):
+    counting = "count = 0\ndef scaled(x):\n    global count\n    count += 1\n    return x"
+    notebook.run(*HELPERS, counting, USER)
+    first = own_code()
+    notebook.run("count = 5")
+    assert own_code() == first
+    assert not caplog.messages
+
+
+def test_an_object_of_another_cell_whose_changes_go_unnoticed_is_named_once(notebook, caplog):
+    notebook.run(*HELPERS, "table = {1: 2}\ndef scaled(x): return table[x]", USER)
+    first = own_code()
+    notebook.run("table[1] = 3")
+    assert own_code() == first
+    told = "norm own_norm uses table, whose changes its trials do not notice: define it in the same cell"
+    assert caplog.messages == [told]
+
+
+def test_the_code_of_a_script_covers_values_that_are_not_in_its_text(notebook, tmp_path, monkeypatch):
+    path, codes = tmp_path / "program.py", []
+    cell = PARTS.partition("@register_position")[0].replace("return 0", "return SCALE")
+    path.write_text("import os\nSCALE = int(os.environ['SCALE'])\n" + cell, encoding="utf-8")
+    for scale in ("1", "1", "2"):
+        monkeypatch.setenv("SCALE", scale)
+        runpy.run_path(str(path), run_name="__main__")
+        codes.append(own_code())
+    assert codes[0] == codes[1] != codes[2]
+    assert all(code.startswith("the script program.py ") for code in codes)
+
+
+HELPERS = [
+    "SCALE = 2",
+    "def scaled(x): return shifted(x) * SCALE * Settings.factor",
+    "OFFSET = (1, None)\ndef shifted(x): return x + OFFSET[0]",
+    "class Settings:\n    factor = 4",
+    "from activemem import PluginNorm\n\nclass Base(PluginNorm):\n    def saved(self, width): return 6",
+    "LIMIT = 10",
+    "SIZE = 12",
+    "def built(width, eps=8): return min(width, LIMIT) * eps",
+]
+USER = """
+from activemem import register_norm
+
+@register_norm("own_norm", source="here")
+class Norm(Base):
+    size = SIZE
+    def parameters(self, width):
+        return scaled(width)
+    def build(self, width, eps):
+        return built(width)
+"""
 PARTS = """
 from activemem import PluginNorm, PluginPosition, register_norm, register_position
 
