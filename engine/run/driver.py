@@ -20,7 +20,7 @@ from ...studies.planning.time_estimates import TimeEstimator
 from ...studies.planning.trials_to_run import EarlierTrials, start_turns, trials_to_run
 from ...studies.resolve.data_fit import as_long_as_data
 from ...studies.resolve.grid import check_layers
-from ...studies.resolve.trial import Trial
+from ...studies.resolve.trial import Trial, code_owner, first_of_each_kind, other_code
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study, follow_rounds, has_more, study_fault
 from ...studies.text.units import listed, plural
@@ -108,7 +108,8 @@ def run_study(
     Raise before anything trains:
 
     - StoreError: results cannot be stored.
-    - PluginError: a block of a plug-in sees later tokens of a causal task, or raises an exception.
+    - PluginError: a block of a plug-in sees later tokens of a causal task, or raises an exception; or the
+      code of a part was edited after the study was loaded.
     - ParameterGroupError, LossTermError: a group of weights or a loss term names what a model does not have.
     - TaskError: a model cannot read its test sequences.
     - PrecisionError, CompileModeError: the device does not support a precision or a mode of torch's compiler.
@@ -149,6 +150,16 @@ def run_study(
     return summary
 
 
+def _check_code(study: Study, trials: Sequence[Trial]) -> None:
+    """Raise PluginError if code that these trials need was edited after the study was loaded."""
+    kinds = first_of_each_kind([trial for trial in trials if trial.common.code])
+    if edited := sorted({what for trial in kinds for what in other_code(trial.common)}):
+        raise PluginError(
+            f"the code of {listed(edited)} was edited since the study {study.name} was loaded: "
+            "load it again with load_study, and run what this returns"
+        )
+
+
 def _here_if_inline(
     settings: Iterable[TrialSettings], machine: Machine, *, local: bool | None
 ) -> bool | None:
@@ -160,9 +171,9 @@ def _here_if_inline(
     if not inline:
         return local
     if local is False or machine.address is not None:
-        owners = listed(sorted({code.rpartition(" ")[0] for code in inline}))
+        owners = listed(sorted({code_owner(code) for code in inline}))
         raise PluginError(
-            f"{owners}: Ray's workers do not run this file, so they lack what it registers: "
+            f"Ray's workers do not run {owners}, so they lack what is registered there: "
             "train with local=True, or put these parts into a plug-in file and load it with load_plugin"
         )
     return True
@@ -191,6 +202,7 @@ def _run_round(
         missing = sorted(missing, key=lambda trial: turns[trial.id])
     else:
         missing = study.search.trials_of_options()
+    _check_code(study, (*missing, *study.search.baseline_trials) if study.search else missing)
     check_layers(study, missing)
     settings = [trial.settings for trial in missing]
     local = _here_if_inline(settings, machine, local=local)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...plugins import has_plugins
+from ...plugins import forget_at_unload, has_plugins
 from ...storage import CheckpointNote, Store
 from ...storage.rows import TRIALS, has_trial
 from ...storage.trial_files import STARTS_FILE
@@ -390,6 +390,9 @@ def _first_trial(study: Study, levels_text: str) -> Trial | None:
         return search.trial_of(values, at=at)
     except (ValueError, TypeError):  # the file has other settings now, and these values no longer fit them
         return None
+
+
+forget_at_unload(_first_trial.cache_clear)
 
 
 def rungs_of(study: Study, outcomes: pl.DataFrame) -> list[int]:

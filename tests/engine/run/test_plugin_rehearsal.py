@@ -97,7 +97,9 @@ def test_loss_terms_and_callbacks_are_tried_too(tmp_path):
 def test_parts_of_a_script_train_in_this_process_and_not_on_ray(tmp_path):
     exec(compile(CALLBACK.replace("rehearsed", "inline"), "script.py", "exec"), {"__name__": "__main__"})
     inline = study(callbacks=[{"name": "inline_callback"}])
-    with pytest.raises(PluginError, match=r"^script\.py: Ray's workers do not run this file"):
+    with pytest.raises(
+        PluginError, match=r"^Ray's workers do not run the notebook cell of callback inline_callback"
+    ):
         run_study(inline, tmp_path / "results", Machine(data=tmp_path), local=False)
     with pytest.raises(PluginError, match="no such layer"):
         run_study(inline, tmp_path / "results", Machine(data=tmp_path))
@@ -130,5 +132,7 @@ def test_every_option_of_a_search_is_checked_before_training(tmp_path):
         )
     )
     assert "gives an output of shape" in reported(tmp_path, searched)
-    with pytest.raises(PluginError, match=r"^script\.py: Ray's workers do not run this file"):
+    with pytest.raises(
+        PluginError, match=r"^Ray's workers do not run the notebook cell of block inline_narrow"
+    ):
         run_study(searched, tmp_path / "results", Machine(data=tmp_path), local=False)
