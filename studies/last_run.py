@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from ..errors import check_arguments, hint
-from ..plugins import loaded_files
+from ..plugins import inline_codes, is_inline, loaded_files, loading_advice
 from ..storage import Store, StoreError, open_store, store_fault
 from ..storage.rows import KEY_COLUMNS, has_trial
 from ..storage.trial_files import STARTS_FILE, read_begun
-from .resolve.trial import first_of_each_kind
+from .resolve.trial import code_owner, first_of_each_kind
 from .schema.factors import SEED
 from .study import (
     Study,
@@ -406,10 +406,11 @@ def _lacking_plugins(name: str, store: Store) -> Iterator[str]:
     # a version is `0.1.0 with mqar.py 1a2b3c4d, …`
     lists = (version.partition(" with ")[2] for version in own["version"].unique())
     used = {code for listed in lists for code in listed.split(", ")}
-    missing = {code.rpartition(" ")[0] for code in used} - {file.path.name for file in loaded_files()}
-    for file in sorted(each for each in missing if each.endswith(".py")):
-        how = f"load it with --plugin {file}, or load_plugin in Python"
-        yield f"the stored trials used the plug-in {file}: {how}"
+    here = {file.path.name for file in loaded_files()} | set(map(code_owner, inline_codes()))
+    for owner in sorted(set(map(code_owner, used)) - here):
+        if advice := loading_advice(owner):
+            what = owner if is_inline(owner) else f"the plug-in {owner}"
+            yield f"the stored trials used {what}: {advice}"
 
 
 def load_studies(store: Store | str | Path) -> dict[str, Study | StudyError]:

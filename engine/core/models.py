@@ -26,11 +26,12 @@ from ...blocks.models.model import TransductionModel, build_on_meta
 from ...errors import ActivememError
 from ...grammar import ModelConfig, analyse
 from ...grammar.analysis.analyse import count_parameters
+from ...plugins import is_inline, loading_advice
 from ...storage.checksums import add_model_checksum, encode_metadata, read_model
 from ...storage.errors import DamagedError, UnreadableError
 from ...storage.files import replacing
 from ...studies.resolve.costs import gains_from_bf16
-from ...studies.resolve.trial import Trial, code_fault, shown
+from ...studies.resolve.trial import Trial, code_fault, code_owner, shown
 from ...studies.schema.settings import Precision, TrialSettings, read_recipe
 from ...studies.text.units import format_bytes
 from .resources import memory_here
@@ -271,10 +272,8 @@ def read_model_file(path: Path) -> ModelFile:
         raise ModelFileError(f"{path}: {error}") from error
     except (ActivememError, SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
         if plugins := _plugins(description):
-            raise ModelFileError(
-                f"{path}: this model needs the plug-ins of its training: {plugins}; load their files first "
-                "(--plugin FILE, or activemem.load_plugin in Python)"
-            ) from error
+            needs = f"this model needs the plug-ins of its training: {plugins}"
+            raise ModelFileError(f"{path}: {needs}") from error
         message = (
             error
             if isinstance(error, ActivememError)
@@ -286,9 +285,16 @@ def read_model_file(path: Path) -> ModelFile:
 def _plugins(description: Mapping[str, Any]) -> str:
     try:
         code: dict[str, str] = json.loads(description["trial"]["settings"])["code"]
-        return ", ".join(f"{what} of {shown(source)}" for what, source in code.items())
+        named = ", ".join(
+            shown(source) if what in source else f"{what} of {shown(source)}" for what, source in code.items()
+        )
+        owners = sorted(set(map(code_owner, code.values())))
     except (ValueError, KeyError, TypeError, AttributeError):
         return ""
+    how = ["load their files first (--plugin FILE, or activemem.load_plugin in Python)"]
+    if any(map(is_inline, owners)):
+        how = [*dict.fromkeys(filter(None, map(loading_advice, owners)))]
+    return "; ".join((named, *how)) if named else ""
 
 
 def rebuild(file: ModelFile) -> AnyModel:

@@ -13,19 +13,33 @@ from ..reporting.conftest import made_row
 from ..study_texts import study_text
 
 TEXT = study_text(task={"name": "reverse"}, factors={"mixer": ["sa", "conv(k=3)"]})
-HINT = "the stored trials used the plug-in look.py: load it with --plugin look.py, or load_plugin in Python"
 
 
-def test_a_study_whose_plug_in_is_not_loaded_names_it(tmp_path):
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("look.py", "the plug-in look.py: load it with --plugin look.py, or load_plugin in Python"),
+        (
+            "the script look.py",
+            "the script look.py: put what it registers into a plug-in file, and load the file",
+        ),
+        (
+            "the notebook cell of block convoluted",
+            "the notebook cell of block convoluted: "
+            "run this cell again, or put it into a plug-in file, and load the file",
+        ),
+    ],
+)
+def test_a_study_whose_plug_in_is_not_loaded_names_it(tmp_path, code, told):
     found, store = load_study(TEXT), Store(tmp_path)
     row = made_row(found.trials[0], {"loss": 1.0}, 0)
-    store.write(replace(row, version="0.1.0 with a-package 2.0 0123abcd, look.py 4567cdef"), [])
+    store.write(replace(row, version=f"0.1.0 with a-package 2.0 0123abcd, {code} 4567cdef"), [])
     text = TEXT.replace("conv(k=3)", "convoluted(k=3)")
     store.records.save(found.name, {"text": text, "overrides": []})
     with pytest.raises(StudyError) as caught:
         load_last_run(found.name, store)
     assert str(caught.value).startswith(f"{found.name} (last run): 2 faults\n")
-    assert [fault.message for fault in caught.value.faults][-1] == HINT
+    assert [fault.message for fault in caught.value.faults][-1] == f"the stored trials used {told}"
 
 
 def test_a_study_that_has_used_no_plug_in_has_its_own_faults_alone(tmp_path):

@@ -122,11 +122,12 @@ def test_a_file_of_somebody_else_is_refused_with_a_reason(path, file, changes, g
         read_model_file(path)
 
 
-def test_a_model_of_plug_ins_that_are_not_loaded_names_them(path, file, golden):
+@pytest.mark.parametrize("owner", ["gone.py", "the notebook cell of loss term gone"])
+def test_a_model_of_plug_ins_that_are_not_loaded_names_them(path, file, owner, golden):
     trial = json.loads(file.trial.to_json())
     settings = json.loads(trial["settings"])
     settings["train"]["loss_terms"] = [{"name": "gone", "weight": 1.0}]
-    settings["code"] = {"loss term gone": "gone.py 0123456789abcdef"}
+    settings["code"] = {"loss term gone": f"{owner} 0123456789abcdef"}
     rewrite(path, dict(file.weights), trial={**trial, "settings": json.dumps(settings)})
     with golden.raises(ModelFileError):
         read_model_file(path)
