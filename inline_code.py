@@ -11,7 +11,6 @@ import hashlib
 import inspect
 import linecache
 import logging
-import marshal
 from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
@@ -45,13 +44,15 @@ class InlineCode:
         while frame.f_back is not None and frame.f_back.f_globals is self._globals:
             frame = frame.f_back  # up to the statement of the script or cell
         self._file = frame.f_code.co_filename
+        linecache.checkcache(self._file)  # a file that was run before may have been edited since
+        text = _source(self._file)
+        self._text = text or _compiled_text(frame.f_code)
+        self._file_of_text = self._file if text else None
         path, is_main = Path(self._file), self._globals.get("__name__") == "__main__"
         if is_file := path.is_file():
             self.owner = f"{SCRIPT}{path.name}" if is_main else path.name
         else:
             self.owner = f"{UNSAVED if self._file in ('<stdin>', '<string>') else CELL}{item}"
-        text = "".join(linecache.getlines(self._file))
-        self._text = text.encode() or marshal.dumps(frame.f_code, 0)
         self._statement, self._used, self._own = None, dict[str, Any](), set[str]()
         if is_main or not is_file:
             self._statement, self._own = _statement(text, frame)
@@ -63,7 +64,7 @@ class InlineCode:
         read = _names(self._statement, "LOAD_GLOBAL") if self._statement else ()  # by its functions
         now = self._describe(self._used | self._present(read))
         globals_of_code = f"{self._then}{now}" if now else ""
-        return hashlib.sha256(self._text + globals_of_code.encode()).hexdigest()
+        return hashlib.sha256(f"{self._text}{globals_of_code}".encode()).hexdigest()
 
     def _present(self, names: Iterable[str]) -> dict[str, Any]:
         known = (name for name in names if name in self._globals and not name.startswith("__"))
@@ -88,9 +89,12 @@ class InlineCode:
                 continue
             seen.add(id(value))
             if isinstance(value, FunctionType) and value.__globals__ is self._globals:
-                found[name] = f"{value.__qualname__} {_cell_text(value.__code__, self._file)}"
-                assigned.update(_names(value.__code__, "STORE_GLOBAL"))
-                waiting |= self._present(_names(value.__code__, "LOAD_GLOBAL")) | _bound_values(name, value)
+                code = value.__code__
+                found[name] = value.__qualname__
+                if code.co_filename != self._file_of_text:
+                    found[name] += _source(code.co_filename) or _compiled_text(code)
+                assigned.update(_names(code, "STORE_GLOBAL"))
+                waiting |= self._present(_names(code, "LOAD_GLOBAL")) | _bound_values(name, value)
             elif isinstance(value, type) and value.__module__ == self._globals.get("__name__"):
                 found[name] = value.__qualname__
                 waiting |= _attributes(name, value)
@@ -152,11 +156,15 @@ def _constant_text(value: Any) -> str | None:  # noqa: ANN401 -- as above
     return None if None in texts else f"{type(value).__qualname__}{texts}"
 
 
-def _cell_text(code: CodeType, file: str) -> str:
-    """Return the text of the cell that a function is from, or "" if that is the file."""
-    if code.co_filename == file:
-        return ""
-    return "".join(linecache.getlines(code.co_filename)) or marshal.dumps(code, 0).hex()
+def _source(file: str) -> str:
+    return "".join(linecache.getlines(file))
+
+
+def _compiled_text(code: CodeType) -> str:
+    """Return a text for code without source, such as that of `python -c`. It is the same in all processes."""
+    constants = (sorted(each, key=repr) if isinstance(each, frozenset) else each for each in code.co_consts)
+    texts = [_compiled_text(each) if isinstance(each, CodeType) else repr(each) for each in constants]
+    return repr((code.co_code, code.co_names, code.co_varnames, texts))
 
 
 def _bound_values(name: str, function: FunctionType) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Changed plug-in code is reported; only its digest identifies it."""
 
+import os
 import runpy
 import subprocess
 import sys
@@ -124,6 +125,44 @@ def test_the_code_of_a_cell_is_the_same_in_another_process(notebook):
     assert done.stdout == f"{own_code()}\n"
 
 
+def test_code_without_source_is_part_of_the_id_too(notebook):
+    def run(text):  # as the magic %%time of a cell does
+        exec(compile(text, "<timed exec>", "exec"), notebook.globals)
+
+    notebook.run(*HELPERS)
+    run(USER)
+    first = own_code()
+    run(USER)
+    assert own_code() == first
+    run("def scaled(x): return x")
+    assert own_code() != first
+    run("def scaled(x): return x + 1")
+    second = own_code()
+    run("def scaled(x): return x + 2")
+    assert own_code() != second
+
+
+def test_the_code_of_a_program_without_a_file_is_the_same_in_another_process(notebook):
+    program = (
+        "from tests.studies.resolve.test_plugin_code import own_code\n"
+        + PARTS.partition("@register_position")[0].replace("return 0", "return width in {'a', 'b', 'c', 'd'}")
+        + "print(own_code())"
+    )
+    codes = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in "1234"
+    }
+    assert len(codes) == 1
+    assert codes.pop().startswith("the unsaved code of norm own_norm ")
+
+
 def test_a_value_that_the_code_changes_itself_is_no_part_of_the_id(notebook, caplog):
     counting = "count = 0\ndef scaled(x):\n    global count\n    count += 1\n    return x"
     notebook.run(*HELPERS, counting, USER)
@@ -150,7 +189,11 @@ def test_the_code_of_a_script_covers_values_that_are_not_in_its_text(notebook, t
         monkeypatch.setenv("SCALE", scale)
         runpy.run_path(str(path), run_name="__main__")
         codes.append(own_code())
-    assert codes[0] == codes[1] != codes[2]
+    path.write_text(f"{path.read_text(encoding='utf-8')}# a comment\n", encoding="utf-8")
+    runpy.run_path(str(path), run_name="__main__")
+    codes.append(own_code())
+    assert codes[0] == codes[1]
+    assert len(set(codes)) == 3
     assert all(code.startswith("the script program.py ") for code in codes)
 
 
