@@ -88,7 +88,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
 
         trackers = open_trackers(settings.track)
     with waiting("loading torch"):
-        from ...engine.run.driver import run_study
+        from ...engine.run.driver import run_until_stopped
         from ...engine.trial.failures import HeadLostError, MachineError
 
     started = time.monotonic()
@@ -103,7 +103,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
             ) as display,
             _tracked(display, trackers, study, store) as listener,
         ):
-            summary = run_study(
+            summary = run_until_stopped(
                 study,
                 store,
                 # workers have another working directory

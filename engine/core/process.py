@@ -254,11 +254,16 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Stop:
     """Flags that record a request to stop a run.
 
-    `requested` says that the run must stop, and `interrupted` that Ctrl-C or SIGTERM requested it.
+    `requested` says that the run must stop. `stop_signal` is Ctrl-C (SIGINT) or SIGTERM if that requested it.
     """
 
     requested: bool = False
-    interrupted: bool = False
+    stop_signal: signal.Signals | None = None
+
+    @property
+    def interrupted(self) -> bool:
+        """Return whether Ctrl-C or SIGTERM requested the stop."""
+        return self.stop_signal is not None
 
 
 @contextmanager
@@ -289,12 +294,12 @@ def on_interrupt(on_request: Callable[[], None]) -> Iterator[Stop]:
             again.append(threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT)))
             again[-1].start()
 
-    def ask(_signal: int, _frame: FrameType | None) -> None:
+    def ask(number: int, _frame: FrameType | None) -> None:
         nonlocal is_urgent
         if stop.interrupted:
             is_urgent = True
             raise KeyboardInterrupt
-        stop.requested = stop.interrupted = True
+        stop.requested, stop.stop_signal = True, signal.Signals(number)
         stop_soon()
         on_request()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -60,7 +61,7 @@ class Summary:
 
     `done`, `failed` and `pruned` count the stored trials, `ran` those of this run, and `left` those still to
     train. `given_up` has the reasons for abandoned cohorts, whose workers died too often. `stop_reason` is
-    set if `max_failures` ended the run.
+    set if `max_failures` ended the run, and `stop_signal` if Ctrl-C (SIGINT) or SIGTERM did.
     """
 
     done: int
@@ -68,9 +69,14 @@ class Summary:
     pruned: int
     ran: int
     left: int
-    stopped: bool
     given_up: tuple[str, ...] = ()
     stop_reason: str | None = None
+    stop_signal: signal.Signals | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Return whether Ctrl-C or SIGTERM ended the run."""
+        return self.stop_signal is not None
 
     @property
     def is_cut_short(self) -> bool:
@@ -78,7 +84,6 @@ class Summary:
         return self.stopped or bool(self.given_up) or self.stop_reason is not None
 
 
-@restored_process()
 def run_study(
     study: Study,
     store: Store | str | Path,
@@ -99,11 +104,14 @@ def run_study(
     `max_failures` trials have failed in it. Without a `listener`, a notebook shows the progress. An ablation
     path continues from round to round.
 
-    Ctrl-C ends the run cleanly, and the same call resumes each trial from its last checkpoint. Failed trials
-    count as outcomes. With `retry_failed` they are trained again; a trial that failed by a time limit resumes
-    where it stopped. Any number of drivers may run one study on one store at the same time. Each driver
-    trains trials that no other driver has claimed, waits for the rest, and takes over the trials of dead
-    processes.
+    Ctrl-C and SIGTERM end the run cleanly: all steps so far are stored, and the same call resumes each trial
+    from its last checkpoint. Then the signal goes to the program's own handler: without one, Ctrl-C raises
+    KeyboardInterrupt, and SIGTERM ends the process. If that handler returns, the summary is `stopped`.
+
+    Failed trials count as outcomes. With `retry_failed` they are trained again; a trial that failed by a time
+    limit resumes where it stopped. Any number of drivers may run one study on one store at the same time.
+    Each driver trains trials that no other driver has claimed, waits for the rest, and takes over the trials
+    of dead processes.
 
     Raise before anything trains:
 
@@ -129,7 +137,36 @@ def run_study(
         argument_fault("retry_failed", retry_failed, bool, "True or False"),
         None if trial_ids is None else texts_fault("trial_ids", trial_ids, "[study.trials[0].id]"),
     )
-    store = open_store(store)
+    summary = run_until_stopped(
+        study,
+        open_store(store),
+        machine,
+        listener,
+        local=local,
+        max_trials=max_trials,
+        max_failures=max_failures,
+        retry_failed=retry_failed,
+        trial_ids=trial_ids,
+    )
+    if summary.stop_signal is not None:
+        signal.raise_signal(summary.stop_signal)
+    return summary
+
+
+@restored_process()
+def run_until_stopped(
+    study: Study,
+    store: Store,
+    machine: Machine,
+    listener: Listener | None,
+    *,
+    local: bool | None,
+    max_trials: int | None,
+    max_failures: int | None,
+    retry_failed: bool,
+    trial_ids: Collection[str] | None,
+) -> Summary:
+    """Train the missing trials of a study, as `run_study` does, but return also after Ctrl-C or SIGTERM."""
     store.check_writable()
     request = {"local": local, "max_failures": max_failures, "retry_failed": retry_failed}
     machine = replace(machine, address=None) if local else machine
@@ -254,7 +291,7 @@ def _run_round(
             raise MachineError(counter.machine_failure)
         with storing():  # all outcomes are stored by now, and the next run can merge their files
             store.upkeep.compact()
-        return _summary(study, store, counter, stopped=stop.interrupted, given_up=given_up)
+        return _summary(study, store, counter, stop_signal=stop.stop_signal, given_up=given_up)
 
 
 def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) -> None:
@@ -423,7 +460,12 @@ class _RunRounds:
 
 
 def _summary(
-    study: Study, store: Store, counter: RunCounter, *, stopped: bool, given_up: list[str]
+    study: Study,
+    store: Store,
+    counter: RunCounter,
+    *,
+    stop_signal: signal.Signals | None,
+    given_up: list[str],
 ) -> Summary:
     if study.search is None:
         held = {trial: status for trial, (status, _) in store.latest_attempts().items()}
@@ -439,7 +481,7 @@ def _summary(
         pruned=statuses.count("pruned"),
         ran=counter.ended.total(),
         left=left,
-        stopped=stopped,
         given_up=tuple(given_up),
         stop_reason=f"{plural(failed, 'trial')} failed" if counter.has_failed_too_often else None,
+        stop_signal=stop_signal,
     )

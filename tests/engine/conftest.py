@@ -1,7 +1,8 @@
 """Fixtures of the engine's tests: tiny settings, a tiny study, and a recording listener."""
 
 import os
-from collections.abc import Callable, Sequence
+import signal
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -65,6 +66,16 @@ def settings() -> Callable[..., TrialSettings]:
 def bf16_at_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let trials with bf16 use it in tiny steps too, which are otherwise computed in float32."""
     monkeypatch.setattr("activemem.studies.resolve.costs.LEAST_BF16_PRODUCTS", 0)
+
+
+@pytest.fixture
+def returning_handlers() -> Iterator[None]:
+    """Handle Ctrl-C and SIGTERM in the program, so that a run that they stop returns its summary."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda *_: None) for number in numbers}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 class Notes(Listener):

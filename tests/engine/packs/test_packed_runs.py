@@ -88,6 +88,7 @@ def test_trials_are_handed_out_by_their_form():
     assert sizes == [3, 3, 3, 3]  # two recipes, two tasks with different vocabularies
 
 
+@pytest.mark.usefixtures("returning_handlers")
 def test_a_pack_that_was_stopped_is_continued_separately_and_the_other_way_round(
     study, tmp_path, notes, monkeypatch
 ):

@@ -67,6 +67,7 @@ def test_seeds_of_a_point_train_together_to_the_rows_of_trials_alone(stores, not
     assert ended and set(ended) == {15}
 
 
+@pytest.mark.usefixtures("returning_handlers")
 def test_a_search_that_is_stopped_within_a_pack_resumes_from_there(stores, notes, monkeypatch):
     alone, packed = stores
     study, step, taken = search(), StackedSteps.step, []

@@ -32,7 +32,7 @@ def run(study, store, notes, **options):
 
 
 def summary(**counts):
-    return Summary(**{"done": 0, "failed": 0, "pruned": 0, "ran": 0, "left": 0, "stopped": False} | counts)
+    return Summary(**{"done": 0, "failed": 0, "pruned": 0, "ran": 0, "left": 0} | counts)
 
 
 def test_a_store_that_cannot_be_written_is_refused_before_anything_trains(tiny, tmp_path):
@@ -107,6 +107,49 @@ def test_failed_trials_are_tried_again_only_when_asked(tiny, store, notes):
     assert {attempt for _, attempt in store.latest_attempts().values()} == {1}
 
 
+def test_ctrl_c_is_raised_once_the_run_has_ended_in_order(tiny, store, notes):
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    hear = notes.on_event
+
+    def interrupt(event):
+        hear(event)
+        if len(notes.of(EpochFinished)) == 6 and isinstance(event, EpochFinished):
+            signal.raise_signal(signal.SIGINT)
+
+    notes.on_event = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        run(load_study(tiny), store, notes)
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+    notes.on_event = hear
+    assert run(load_study(tiny), store, notes) == summary(done=8, ran=7)
+    assert [event.epoch for event in notes.of(Started)] == [0, 0, 2, *[0] * 6]
+
+
+def test_a_sigterm_ends_a_program_once_the_run_has_ended_in_order(tiny, tmp_path, notes):
+    program = tmp_path / "program.py"
+    program.write_text(
+        f"""
+import signal
+from activemem import load_study, run_study
+from activemem.engine import EpochFinished, Listener
+
+class Terminating(Listener):
+    def on_event(self, event):
+        if isinstance(event, EpochFinished) and event.epoch == 1:
+            signal.raise_signal(signal.SIGTERM)
+
+run_study(load_study({tiny!r}), "results", listener=Terminating(), local=True)
+print("the program continues")
+""",
+        encoding="utf-8",
+    )
+    ended = run_program(program, cwd=tmp_path)
+    assert (ended.returncode, ended.stdout) == (-signal.SIGTERM, "")
+    assert run(load_study(tiny), Store(tmp_path / "results"), notes) == summary(done=8, ran=8)
+    assert notes.of(Started)[0].epoch == 1
+
+
+@pytest.mark.usefixtures("returning_handlers")
 def test_a_stop_ends_after_the_epoch_under_way_and_the_next_run_continues(tiny, store, notes):
     hear = notes.on_event
 
@@ -116,7 +159,9 @@ def test_a_stop_ends_after_the_epoch_under_way_and_the_next_run_continues(tiny, 
             os.kill(os.getpid(), signal.SIGINT)
 
     notes.on_event = interrupt
-    assert run(load_study(tiny), store, notes) == summary(done=1, ran=1, left=7, stopped=True)
+    stopped = run(load_study(tiny), store, notes)
+    assert stopped == summary(done=1, ran=1, left=7, stop_signal=signal.SIGINT)
+    assert stopped.stopped
     assert len(notes.of(EpochFinished)) == 6
     notes.on_event = hear
     assert run(load_study(tiny), store, notes) == summary(done=8, ran=7)
@@ -191,6 +236,7 @@ def test_a_study_that_keeps_weights_trains_again_what_another_has_trained_withou
     assert run(keeping, store, notes) == summary(done=8, ran=5)
 
 
+@pytest.mark.usefixtures("returning_handlers")
 def test_ctrl_c_while_files_are_merged_lets_the_merge_finish(tiny, store, notes, monkeypatch):
     merge = StoreUpkeep.compact
 
@@ -199,7 +245,7 @@ def test_ctrl_c_while_files_are_merged_lets_the_merge_finish(tiny, store, notes,
         return merge(self)
 
     monkeypatch.setattr(StoreUpkeep, "compact", interrupted)
-    assert run(load_study(tiny), store, notes) == summary(done=8, ran=8, stopped=True)
+    assert run(load_study(tiny), store, notes) == summary(done=8, ran=8, stop_signal=signal.SIGINT)
     assert len(list((store.root / "trials" / "tiny").iterdir())) == 1
 
 

@@ -93,6 +93,7 @@ def test_a_start_that_fails_is_the_machines_failure_and_names_the_next_step(
     assert attempts.numbers == list(range(1, number + 1))
 
 
+@pytest.mark.usefixtures("returning_handlers")
 @pytest.mark.parametrize("number", SIGNALS, ids=["ctrl-c", "sigterm"])
 def test_a_stop_while_ray_starts_ends_the_run_in_order(monkeypatch, tiny, tmp_path, number):
     def start(**_keys):

@@ -34,6 +34,7 @@ def test_a_run_cut_short_has_one_seed_of_every_cell(tmp_path, notes):
     assert started(study, store, notes) == [("conv", 3), ("sa", 3)]
 
 
+@pytest.mark.usefixtures("returning_handlers")
 def test_a_run_that_is_interrupted_first_completes_the_seed_it_was_at(tmp_path, notes):
     study, store, hear = grid(), Store(tmp_path), notes.on_event
 
