@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
+from textwrap import shorten
 from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ...errors import argument_fault, check_arguments, number_fault
+from ...errors import ActivememError, argument_fault, check_arguments, describe_value, number_fault
 from ...grammar import ModelConfig, Recipe, nodes, parse
 from ...grammar.analysis.analyse import count_parameters
 from ...grammar.model_config import ModelConfigError, ResidualInit, configure
@@ -23,7 +24,7 @@ from ...grammar.vocabulary.spec import OTHER_LENGTH, VECTOR, Role, lookup, outpu
 from ..core.block import BLOCKS, Block, BuildError, Context, StreamChunk, StreamState
 from ..core.dropout import Dropout
 from ..core.initialisation import Embedding, Linear, drawn_by, initialise, widen_output
-from ..core.operations import ACTIVATIONS
+from ..core.operations import ACTIVATIONS, are_operations_rewritten
 from ..core.positions import PositionalEncoding, sinusoidal_encoding
 from ..core.residual_stack import ResidualStack, SideInputs, build_body, build_final_norm, build_norm
 from ..core.transducer import TRANSDUCERS, AnyTransducer, State, build_transducer_block
@@ -32,6 +33,10 @@ from ..layers.window_attention import WindowedBlock, update_spans
 from .adaptive_softmax import AdaptiveEmbedding, AdaptiveSoftmax, TiedLinear
 
 Body = TypeVar("Body", bound=nn.Module)
+
+
+class InputError(ActivememError):
+    """Error for an input that a model cannot read: a tensor, a text, or a line, with its number."""
 
 
 class BaseModel(nn.Module, Generic[Body]):
@@ -160,7 +165,11 @@ class Model(BaseModel[ResidualStack]):
         self.output_act = None if settings.output_act == "none" else ACTIVATIONS[settings.output_act]
 
     def forward(self, inputs: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Return the outputs. `lengths` (batch,) are the numbers of valid positions; the rest is padding."""
+        """Return the outputs. `lengths` (batch,) are the numbers of valid positions; the rest is padding.
+
+        Raise InputError for inputs or lengths of another shape. Lengths beyond the inputs are only found on
+        the CPU: elsewhere, to read them would delay the computation.
+        """
         return self._outputs(self._hidden(inputs, lengths))
 
     def outputs_at(self, inputs: Tensor, places: Tensor, lengths: Tensor | None = None) -> Tensor:
@@ -209,12 +218,11 @@ class Model(BaseModel[ResidualStack]):
         An empty sequence is computed as one of length 1: a softmax over no position has no finite gradient.
         """
         mask = x = None
+        columns = self.config.interface.columns
+        shape = "symbols (batch, length)" if columns is None else f"numbers (batch, length, {columns})"
+        _check_input("inputs", inputs, shape, columns)
         if lengths is not None:
-            if lengths.shape != inputs.shape[:1] or lengths.is_floating_point():
-                got = f"{lengths.dtype} of shape {tuple(lengths.shape)}"
-                raise ValueError(
-                    f"expected lengths as {len(inputs)} integers, one for each sequence, got {got}"
-                )
+            _check_lengths(lengths, inputs)
             lengths = lengths.clamp(min=1)
             mask = _mask(inputs, lengths)
         plain = self.config.settings.position == "none" and not (
@@ -307,7 +315,10 @@ class TransductionModel(BaseModel[AnyTransducer]):
         )
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        """Return the logits of each symbol of the target, given the symbols before it."""
+        """Return the logits of each symbol of the target, given the symbols before it.
+
+        Raise InputError for tensors of another shape.
+        """
         return self.output(self._hidden(source, target))
 
     def outputs_at(self, source: Tensor, target: Tensor, places: Tensor) -> Tensor:
@@ -338,6 +349,8 @@ class TransductionModel(BaseModel[AnyTransducer]):
 
     def _hidden(self, source: Tensor, target: Tensor) -> Tensor:
         """Return the input of the output layer, (batch, m, width)."""
+        _check_input("source", source, "symbols (batch, n)")
+        _check_input("target", target, "symbols (batch, m)")
         written = self._embed_target(shift_right(target))
         return self.dropout(self.body(self._embed_source(source), written, _valid(source), _valid(target)))
 
@@ -508,6 +521,31 @@ def _build_output_layer(config: ModelConfig, embedding: nn.Module) -> nn.Module:
     return Linear(
         settings.d_model, interface.symbols, bias=settings.output_bias, bias_init=settings.bias_init
     )
+
+
+def _check_input(name: str, tensor: object, expected: str, last: int | None = None) -> None:
+    """Raise InputError unless this is a tensor (batch, length) or, with `last`, (batch, length, last)."""
+    if not isinstance(tensor, Tensor):
+        raise InputError(f"{name}: expected a tensor of {expected}, got {describe_value(tensor)}")
+    if tensor.dim() != (2 if last is None else 3) or last not in (None, tensor.shape[-1]):
+        raise InputError(f"{name}: expected {expected}, got a tensor of shape {tuple(tensor.shape)}")
+
+
+def _check_lengths(lengths: object, inputs: Tensor) -> None:
+    """Raise InputError unless there is a whole number for each sequence, at most its length.
+
+    The numbers of a tensor on a GPU, or under a transform, are not read.
+    """
+    batch, longest = inputs.shape[:2]
+    got = describe_value(lengths)
+    if isinstance(lengths, Tensor):
+        fits = lengths.shape == inputs.shape[:1] and not lengths.is_floating_point()
+        is_known = lengths.device.type == "cpu" and not are_operations_rewritten()
+        if fits and not (is_known and (lengths > longest).any()):
+            return
+        got = shorten(repr(lengths), 60, placeholder=" …")
+    expected = f"a tensor with a whole number up to {longest} for each of {batch} sequences"
+    raise InputError(f"lengths: expected {expected}, got {got}")
 
 
 def _mask(inputs: Tensor, lengths: Tensor | None) -> Tensor | None:

@@ -15,8 +15,8 @@ from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 
 from ...blocks import Model
-from ...blocks.models.model import TransductionModel
-from ...errors import ActivememError
+from ...blocks.models.model import InputError, TransductionModel
+from ...errors import argument_fault, check_arguments
 from ...studies.catalog.tasks import LabelledSettings, LongTermSettings
 from ...studies.schema.settings import TrialSettings
 from ..core.models import ModelFile
@@ -38,10 +38,6 @@ BATCH_SIZE = 32
 
 UNREAD = "–"
 """The label text of tokens that the model did not read; JSON lines have null."""
-
-
-class InputError(ActivememError):
-    """Error for an input line that the model cannot read, with its number and the expected input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +80,7 @@ def answer_lines(
 
 
 def _read_line(read: _Reader, number: int, line: str) -> _Input | None:
+    check_arguments(argument_fault(f"line {number}", line, str, "a text"), error=InputError)
     if number == 1:
         line = line.removeprefix("\ufeff")  # drop a byte order mark
     try:

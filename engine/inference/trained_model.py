@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from importlib import import_module
 from pathlib import Path
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Unpack
 import torch
 
 from ...blocks import Model
-from ...errors import ActivememError, argument_fault, check_arguments
+from ...blocks.models.model import InputError
+from ...errors import ActivememError, argument_fault, check_arguments, describe_value
 from ...studies.catalog.tasks import LanguageModelSettings
 from ...studies.text.units import plural
 from ..core.models import ModelFile, ModelFileError, read_model_file, rebuild
@@ -88,6 +89,8 @@ class TrainedModel:
         """
         if isinstance(self.file.trial.settings.task, LanguageModelSettings):
             raise UseError("a language model continues a text: use generate or score")
+        if isinstance(lines, str | bytes | Mapping) or not isinstance(lines, Iterable):
+            raise InputError(f"lines: expected a list of texts, got {describe_value(lines)}")
         return answer_lines(self.file, self.module, lines)
 
     def generate(self, beginning: str = "", **sampling: Unpack[SamplingKeywords]) -> Iterator[str]:
@@ -170,6 +173,7 @@ class TrainedModel:
 
 
 def _checked_text(text: str) -> str:
+    check_arguments(argument_fault("text", text, str, "a text"), error=InputError)
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -12,6 +12,7 @@ from activemem import register_block
 from activemem.blocks import BuildError, Model, build
 from activemem.blocks.core import BLOCKS
 from activemem.blocks.layers import FeedForward
+from activemem.blocks.models import InputError
 from activemem.blocks.testing import count_flops, make_generator, use_plain_operations
 from activemem.blocks.testing.equations import attention as attention_references
 from activemem.blocks.testing.equations import common as references
@@ -264,10 +265,22 @@ def test_a_model_over_the_limit_is_refused_before_anything_is_allocated(golden):
     golden(str(caught.value))
 
 
-@pytest.mark.parametrize("lengths", [[9], [[9, 9]], [9.0, 1.0]])
-def test_lengths_are_one_integer_for_each_sequence(lengths):
-    with pytest.raises(ValueError, match="expected lengths as 2 integers, one for each sequence, got torch"):
+@pytest.mark.parametrize("lengths", [[9], [[9, 9]], [9.0, 1.0], [9, 10], [9] * 30], ids=str)
+def test_lengths_are_one_integer_for_each_sequence_within_it(lengths, golden):
+    with golden.raises(InputError):
         build("sa", **SIZES)(torch.ones(2, 9, dtype=torch.int64), torch.tensor(lengths))
+
+
+@pytest.mark.parametrize(
+    "inputs", [torch.ones(9), torch.ones(2, 9, 3), [[1, 2]]], ids=["one row", "too deep", "a list"]
+)
+def test_inputs_of_another_shape_are_named(inputs, golden):
+    with golden.raises(InputError):
+        build("sa", **SIZES)(inputs)
+    with golden.raises(InputError):
+        build("sa", d_model=8, columns=4, targets=1)(inputs)
+    with golden.raises(InputError):
+        build("seq2seq(lstm, lstm)", **SIZES)(inputs, inputs)
 
 
 def test_the_limit_of_parameters_is_the_callers(golden):

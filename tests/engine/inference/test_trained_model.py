@@ -296,6 +296,13 @@ def test_symbols_are_answered_by_the_likeliest_and_bad_lines_are_named(settings,
         trained.generate("x")
 
 
+@pytest.mark.parametrize("lines", ["3 1 4", b"3 1 4", None, [[3, 1, 4]], ["3 1 4", None]], ids=repr)
+def test_lines_are_a_list_of_texts(settings, tmp_path, lines, golden):
+    trained, *_ = train(settings("conv(k=1)", "reverse", epochs=1), tmp_path, tmp_path)
+    with golden.raises(InputError):
+        list(trained.predict(lines))
+
+
 def test_an_empty_line_has_an_empty_answer_and_a_bad_one_comes_after_those_before_it(settings, tmp_path):
     trained, *_ = train(settings("sa(heads=2, head_width=8)", "reverse"), tmp_path, tmp_path)
     assert list(trained.predict(["", "\n", "  \r\n"])) == ["", "", ""]
