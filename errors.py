@@ -73,10 +73,12 @@ import re
 import reprlib
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Integral, Real
-from typing import TYPE_CHECKING
+from operator import index
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -202,8 +204,20 @@ def validation_fault(error: ErrorDetails, shown: str) -> str:
             return f"expected {_EXPECTED[kind].format_map(context)}, got {shown}"
 
 
+def plain_value(value: Any) -> Any:  # noqa: ANN401 -- any argument of a user
+    """Return a number or truth value of another library, such as numpy's int64, as one of Python."""
+    if isinstance(value, str | int | float):
+        return value
+    if getattr(value, "shape", None) == ():
+        return value.item()
+    with suppress(TypeError):
+        return index(value)
+    return float(value) if isinstance(value, Real) else value
+
+
 def describe_value(value: object) -> str:
     """Return the `repr` of plain data, shortened if it is long, and the type of any other value."""
+    value = plain_value(value)
     if value is None or isinstance(value, str | Real | list | tuple | dict | set):
         return printable(reprlib.repr(value))
     return with_article(type(value).__name__)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
@@ -24,6 +23,7 @@ from ..errors import (
     argument_fault,
     describe_value,
     hint,
+    plain_value,
     replace_unprintable,
     validation_fault,
 )
@@ -374,18 +374,11 @@ def configure(config: ModelConfig | None = None, **keywords: object) -> ModelCon
         raise ModelConfigError([fault])
     given: dict[str, Any] = {} if config is None else vars(config.settings) | vars(config.interface)
     try:
-        checked = vars(_Keywords(**given | {name: _plain(value) for name, value in keywords.items()}))
+        checked = vars(_Keywords(**given | {name: plain_value(value) for name, value in keywords.items()}))
     except ValidationError as error:
         raise ModelConfigError([_fault(each) for each in error.errors()]) from None
     interface = ModelInterface(**{name: checked.pop(name) for name in ModelInterface.model_fields})
     return ModelConfig(settings=BuildSettings(**checked), interface=interface)
-
-
-def _plain(value: object) -> Any:  # noqa: ANN401 -- Pydantic checks it
-    """Return a number of another type, such as numpy's int64, as a number of Python."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return value
-    return int(value) if isinstance(value, Integral) else float(value)
 
 
 def _fault(error: ErrorDetails) -> str:

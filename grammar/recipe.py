@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
-from ..errors import Fault, FaultCollector, argument_fault, check_arguments, describe_value, hint
+from ..errors import Fault, FaultCollector, argument_fault, check_arguments, describe_value, hint, plain_value
 from . import dimensions as search_dimensions
 from .canonical import identity, recipe_id, render, render_filled, render_operand
 from .checker import check_dimension, check_recipe
@@ -197,14 +196,12 @@ def _parse_text(text: str, faults: FaultCollector) -> Syntax:
 
 def format_scalar(value: object) -> str | None:
     """Return a Python number or boolean as recipe text; None for any other value."""
+    value = plain_value(value)
     if isinstance(value, bool):
         return render(value)
     if isinstance(value, float):
         return repr(float(value))  # numpy's float64 is a float too, but its own repr has its type's name
-    try:
-        return str(operator.index(value))  # pyright: ignore[reportArgumentType] -- what has no index raises
-    except TypeError:
-        return None
+    return str(value) if isinstance(value, int) else None
 
 
 def _combine(left: object, sign: str, right: object) -> Recipe:
@@ -215,7 +212,7 @@ def _combine(left: object, sign: str, right: object) -> Recipe:
 
 
 def _operand(value: Value | Expression) -> str:
-    return _operand_of(value.operand_text() if isinstance(value, Expression) else render(value))
+    return _operand_of(value.operand_text() if isinstance(value, Expression) else render(plain_value(value)))
 
 
 @lru_cache(maxsize=4096)

@@ -6,6 +6,7 @@ import copy
 import inspect
 import pickle
 
+import numpy as np
 import pytest
 
 from activemem import (
@@ -101,6 +102,8 @@ def test_numbers_of_other_libraries_are_numbers():
 
     assert conv(k=Index()).text == "conv(k=7)"  # pyright: ignore[reportArgumentType] -- what is tested
     assert real(0, Seven(7.5)).operand_text() == "real(0.0, 7.5)"
+    assert real(np.float32(0.5), 1).operand_text() == "real(0.5, 1.0)"
+    assert parse("conv(k={k})").fill({"k": np.int64(7)}).text == "conv(k=7)"
 
 
 WRONG = [

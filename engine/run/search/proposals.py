@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ....errors import ActivememError, nearest_hint
+from ....errors import ActivememError, nearest_hint, plain_value
 from ....grammar import Recipe, RecipeError, parse, render
 from ....grammar.dimensions import representative_values
 from ....grammar.nodes import ChoiceDimension, Dimension
@@ -65,6 +65,7 @@ def read_handed_in(study: Study, line: object) -> SearchPoint:
     if not isinstance(given, Mapping):
         faults.append(f"values: expected an object, got {_kind(given)}")
         given = {}
+    given = {name: plain_value(value) for name, value in given.items()}
     if "recipe" in line:
         recipe = _read_recipe(line["recipe"], faults)
     known = dict(given)

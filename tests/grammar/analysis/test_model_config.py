@@ -135,6 +135,7 @@ def test_contradictory_settings_raise_one_error_with_all_faults(golden):
 def test_numbers_of_numpy_and_lists_are_taken_as_those_of_python():
     config = configure(d_model=np.int64(16), vocab=np.int32(11), dropout=np.float32(0.5), cutoffs=[4, 10])
     assert config == configure(d_model=16, vocab=11, dropout=0.5, cutoffs=(4, 10))
+    assert configure(d_model=16, vocab=11, causal=np.True_) == configure(d_model=16, vocab=11, causal=True)
 
 
 def test_a_cutoff_at_the_end_of_the_vocabulary_is_none(golden):
