@@ -419,7 +419,8 @@ class Search:
         if self._is_spent and not waiting:
             return None
         if self._baseline is not None and (point := accept(self._baseline.values)) is not None:
-            return TrackedPoint(point, trial=self._ask_tell.ask_for(point.values)), BASELINE
+            source = "" if point in self._tracked else BASELINE
+            return TrackedPoint(point, trial=self._ask_tell.ask_for(point.values)), source
         if len(begun) >= self._settings.trials:
             return None
         if waiting:

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import optuna
 import pytest
 
@@ -65,6 +66,29 @@ def test_results_in_python_propose_points_and_take_them(study, store):
         (1, "waiting", first.id),
         (3, "refused", None),
     ]
+
+
+def test_numbers_of_numpy_are_values(study, store):
+    values = {"k": 6, "mixer": "highway_conv(k={k})", "lr": 0.05, "choice": "{mixer}"}
+    of_numpy = values | {"k": np.int64(6), "lr": np.array(0.05)}
+    answers = StudyResults(study, store).tell(
+        [{"values": of_numpy}, {"values": of_numpy | {"k": np.int32(5)}}]
+    )
+    assert (answers[0].answer, answers[0].values) == ("accepted", values)
+    assert answers[1].faults == ("k: expected integer(4, 9, step=2), got 5",)
+
+
+def test_a_baseline_that_waits_is_not_proposed_again(store):
+    results = StudyResults(load_study(SEARCH, ["study.baseline={ choice = 'ff(8)', lr = 0.01 }"]), store)
+    proposed = []
+    for _ in range(4):
+        (point,) = results.propose()
+        (answer,) = results.tell([point])
+        proposed.append((point.proposed_by, answer.answer))
+    assert proposed == [("baseline", "accepted"), *[("tpe", "accepted")] * 3]
+    assert results.propose() == []
+    run_study(results.study, store, local=True, max_trials=2)  # the baseline is still trained first
+    assert set(store.trials()["recipe"]) == {"ff(8) >> ff(8)"}
 
 
 def test_a_recipe_that_is_handed_in_is_trained_next_and_then_known_with_its_results(study, store):
