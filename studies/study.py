@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -487,14 +488,19 @@ def find_study_file(name_or_path: str | Path) -> Path:
     Raise StudyError with the nearest name if neither exists.
     """
     shipped = shipped_studies()
-    path = Path(name_or_path)
-    if path.is_file():
-        return path
-    if str(name_or_path) in shipped:
-        return shipped[str(name_or_path)]
-    if path.is_dir():
+    name, path = str(name_or_path), Path(name_or_path)
+    with suppress(OSError):  # the name is too long
+        if path.is_file():
+            return path
+    if name in shipped:
+        return shipped[name]
+    if not name.strip():
+        name, message = "study", "expected the name of a study, its file or its text, got nothing"
+    elif "=" in name and path.suffix != ".toml":
+        name, message = "study", "there is no such file, and the text of a study has line breaks"
+    elif path.is_dir():
         message = "expected a study file, got a folder"
-    elif is_path(str(name_or_path)):
+    elif is_path(name):
         begin = f"; write one to begin with: {command_line('study', 'new', str(path))}"
         message = f"there is no such file{hint_beside(path) or hint(path.stem, shipped) or begin}"
     elif kind := kind_of_name(path.name):
@@ -502,7 +508,7 @@ def find_study_file(name_or_path: str | Path) -> Path:
     else:
         near = hint_beside(path) or hint(path.name, shipped) or ": see activemem study list"
         message = f"there is no such file and no study of that name{near}"
-    raise StudyError(str(name_or_path), [StudyFault(message=message)])
+    raise StudyError(name, [StudyFault(message=message)])
 
 
 def kind_of_name(name: str) -> str:

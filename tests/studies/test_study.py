@@ -152,6 +152,12 @@ def test_a_file_that_is_nowhere_is_an_error_without_the_names_of_studies(tmp_pat
         golden([fault.message for fault in caught.value.faults])
 
 
+@pytest.mark.parametrize("text", ["", " ", "study = { name = 'tiny' }", f"title = {'x' * 300}"], ids=len)
+def test_a_text_without_a_line_break_is_told_from_a_name(text, golden):
+    with golden.raises(StudyError):
+        load_study(text)
+
+
 def test_a_key_outside_its_table_is_reported_with_the_table_that_has_it(golden):
     with pytest.raises(StudyError) as caught:
         load_study("quickstart", ["epochs=3"])
