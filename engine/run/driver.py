@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from textwrap import shorten
 from uuid import uuid4
 
-from ...errors import argument_fault, check_arguments, number_fault, texts_fault
+from ...errors import argument_fault, check_arguments, hint, number_fault, texts_fault
 from ...plugins import PluginError, inline_codes
 from ...storage import Store, open_store, store_fault
 from ...studies.catalog.own_corpora import FOLDER
@@ -50,6 +51,9 @@ from .preflight import (
     prepare_corpora,
     rehearse_plugins,
 )
+
+MAX_NAMED_WIDTH = 100
+"""The maximum number of characters of the unknown trials that a message names."""
 
 MERGED_TOGETHER = 256
 """During a run, the files of this many ended trials are merged into one."""
@@ -137,9 +141,11 @@ def run_study(
         argument_fault("retry_failed", retry_failed, bool, "True or False"),
         None if trial_ids is None else texts_fault("trial_ids", trial_ids, "[study.trials[0].id]"),
     )
+    store = open_store(store)
+    check_arguments(_trials_fault(follow_rounds(study, store), trial_ids))
     summary = run_until_stopped(
         study,
-        open_store(store),
+        store,
         machine,
         listener,
         local=local,
@@ -151,6 +157,20 @@ def run_study(
     if summary.stop_signal is not None:
         signal.raise_signal(summary.stop_signal)
     return summary
+
+
+def _trials_fault(study: Study, trial_ids: Collection[str] | None) -> str | None:
+    """Return an error message for ids that no trial of the study has, else None."""
+    if trial_ids is None:
+        return None
+    if study.search is not None:
+        return "trial_ids: a search has no trials to select, because they are not known in advance"
+    known = {trial.id for trial in study.trials}
+    unknown = [each for each in trial_ids if each not in known]
+    if not unknown:
+        return None
+    named = shorten(", ".join(unknown), MAX_NAMED_WIDTH, placeholder=" …")
+    return f"trial_ids: {study.name} has no trial {named}{hint(unknown[0], known) or ': see study.trials'}"
 
 
 @restored_process()
