@@ -26,7 +26,7 @@ ActivememError              a ValueError
         CurveError          a figure that does not fit its study      activemem.reporting.curves.curve
         ClaimError          a claim that does not fit its study       activemem.reporting.claims.verdicts
         StatisticsError     values without the requested statistic    activemem.reporting.statistics.estimates
-        PluginError         a plug-in that cannot be loaded           activemem.plugins
+        PluginError         a plug-in or a part that cannot be used   activemem.plugins
         QueryError          SQL that cannot be answered               activemem.reporting.sql
         PromotionError      a search without winners to confirm       activemem.reporting.search.promotion
         MissingError        ablations that no study can express       activemem.reporting.missing_ablations

@@ -12,7 +12,7 @@ import hashlib
 import linecache
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -79,7 +79,7 @@ _registries: WeakSet[Registry[Any]] = WeakSet()
 
 
 class PluginError(ActivememError):
-    """Error for a plug-in that cannot be loaded, or whose code raises an exception."""
+    """Error for a plug-in, or for a part that it registers, that cannot be used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,10 +142,10 @@ class Registry(Mapping[str, ItemT], Generic[ItemT]):
 
         With `own` it belongs to this package, even if a plug-in causes the import. Without a plug-in it
         belongs to the script or the notebook's cell that registers it, and may be replaced by running the
-        cell again. Raise ValueError for an invalid name, and for one that is taken.
+        cell again. Raise PluginError for an invalid name, and for one that is taken.
         """
-        if not _NAME.fullmatch(name):
-            raise ValueError(f"expected a name of letters, digits, - and _ for a {self.kind}, got {name!r}")
+        if not (isinstance(name, str) and _NAME.fullmatch(name)):
+            raise PluginError(f"expected a name of letters, digits, - and _ for a {self.kind}, got {name!r}")
         load = None if own else _loading.get()
         if load is not None:
             entry = _Entry(item, load.owner, load.code)
@@ -153,7 +153,7 @@ class Registry(Mapping[str, ItemT], Generic[ItemT]):
             entry = _Entry(item) if own else _inline(item, f"{self.kind} {name}")
         if (taken := self._entries.get(name)) is not None and not (taken.inline and entry.inline):
             remedy = "" if taken.owner == OWN else "; load only one of the two plug-ins"
-            raise ValueError(f"the {self.kind} '{name}' is already defined by {taken.owner}{remedy}")
+            raise PluginError(f"the {self.kind} '{name}' is already defined by {taken.owner}{remedy}")
         self._entries[name] = entry
         if load is not None:
             load.registered.append((self, name))
@@ -262,6 +262,12 @@ def contract_faults(cls: object, base: type) -> list[str]:
         return [f"expected a class derived from {base.__name__}, got {cls!r}"]
     missing = sorted(getattr(cls, "__abstractmethods__", ()))
     return [f"{cls.__name__}: expected a definition of {method}" for method in missing]
+
+
+def check_part(faults: Collection[str]) -> None:
+    """Raise PluginError with all faults of a part that is registered if there are any."""
+    if faults:
+        raise PluginError("; ".join(faults))
 
 
 def load_plugin(path: Path | str) -> ModuleType:
@@ -452,8 +458,8 @@ def _registering(owner: str, code: str) -> Iterator[_Load]:
         yield load
     except (Exception, SystemExit) as error:
         load.undo()
-        where = _line_of(error, owner)
-        raise PluginError(f"{owner}{where}: {type(error).__name__}: {error}") from error
+        kind = "" if isinstance(error, PluginError) else f"{type(error).__name__}: "
+        raise PluginError(f"{owner}{_line_of(error, owner)}: {kind}{error}") from error
     finally:
         _loading.reset(before)
 

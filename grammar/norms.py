@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..plugins import Registry, contract_faults
+from ..plugins import Registry, check_part, contract_faults
 
 if TYPE_CHECKING:
     from torch import nn
@@ -51,7 +51,7 @@ ClassT = TypeVar("ClassT")
 def register_norm(name: str, *, source: str) -> Callable[[type[NormT]], type[NormT]]:
     """Return a decorator that registers a normalisation; `source` names its publication or author.
 
-    Raise ValueError for a taken name, and for an incomplete class.
+    Raise PluginError for a taken name, and for an incomplete class.
     """
     return kind_registrar(NORMS, PluginNorm, name, source)
 
@@ -61,12 +61,11 @@ def kind_registrar(
 ) -> Callable[[type[ClassT]], type[ClassT]]:
     """Return a class decorator that registers an instance of the class in `registry`, under `name`.
 
-    The decorator raises ValueError for an incomplete class.
+    The decorator raises PluginError for an incomplete class.
     """
 
     def register(cls: type[ClassT]) -> type[ClassT]:
-        if faults := contract_faults(cls, base):
-            raise ValueError("; ".join(faults))
+        check_part(contract_faults(cls, base))
         kind: Any = cls()
         kind.source = source
         registry.register(name, kind)

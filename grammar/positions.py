@@ -114,6 +114,6 @@ PositionT = TypeVar("PositionT", bound=PluginPosition)
 def register_position(name: str, *, source: str) -> Callable[[type[PositionT]], type[PositionT]]:
     """Return a decorator that registers a positional encoding; `source` names its publication or author.
 
-    Raise ValueError for a taken name, and for an incomplete class.
+    Raise PluginError for a taken name, and for an incomplete class.
     """
     return kind_registrar(POSITIONS, PluginPosition, name, source)

@@ -172,6 +172,7 @@ class StudyResults:
             from ..studies.planning.plan import make_plan  # noqa: PLC0415 -- tables do without it
 
             return make_plan(self.study, self.store, selected, confirmed=confirmed)
+        check_arguments(argument_fault("machine", machine, _engine("core.resources").Machine))
         planning = _engine("run.planning")
         plan = planning.plan_study(self.study, self.store, machine, selected, confirmed=confirmed)
         return replace(plan, noise=tuple(self.noise))

@@ -43,10 +43,21 @@ series = "mixer"
 select.task = "not"
 """
 SIZES = {"d_model": 8, "vocab": 5}
+
+
+class Mean:
+    """A metric that measures nothing."""
+
+    def update(self, outputs: object, targets: object) -> None: ...
+    def compute(self) -> float:
+        return 0.0
+
+
 NAMES = {name: getattr(activemem, name) for name in activemem.__all__} | {
     "TEXT": TEXT,
     "SIZES": SIZES,
     "Machine": Machine,
+    "Mean": Mean,
     "Random": Random,
     "configure": configure,
     "load_studies": load_studies,
@@ -113,6 +124,28 @@ WRONG = [
     'its.results.next_seeds(seconds="60")',
     "load_model(None)",
     "load_plugin(3)",
+    'its.results.plan("cpu")',
+    'show_example("reverse")',
+    'register_metric("new", title="New", kinds=["taging"])',
+    'register_metric("new", title="New", kinds="tagging")',
+    'register_metric("new", title="New")(int)',
+    'register_metric("new", title="New")(3)',
+    'register_metric("new", title=3, decimals=-1, higher_is_better="yes")(Mean)',
+    'register_metric("a b", title="New", kinds=["tagging"])(Mean)',
+    'register_metric(None, title="New", kinds=["tagging"])(Mean)',
+    'register_metric("accuracy", title="New", kinds=["tagging"])(Mean)',
+    'register_probe("new", title="New", kinds="tagging")',
+    'register_task("new", kind="x", summary="", source="")',
+    'register_task("new", kind="tagging", summary="", source="")(GeneratedTask)',
+    'register_callback("new", title="New", source="", metrics=["a"])',
+    'register_optimizer("new", source="")(int)',
+    'register_sampler("new", source="")(3)',
+    'register_table_format("new")(3)',
+    'register_norm("new", source="")(int)',
+    "register_dataset(3)",
+    "register_block(3)",
+    "register_block(3, parameters=())(Block)",
+    'register_block("new", parameters=())(3)',
     "keep_stale_trials(its.store, its.study)",
     "load_studies(3)",
     "Machine(cpus=0)",

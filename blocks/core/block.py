@@ -33,7 +33,7 @@ from ...grammar.vocabulary.spec import (
     sees_itself,
     sees_unstated,
 )
-from ...plugins import OWN, Registry, contract_faults, plugin_errors
+from ...plugins import OWN, PluginError, Registry, check_part, contract_faults, plugin_errors
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
@@ -157,9 +157,8 @@ ClassT = TypeVar("ClassT", bound=type[nn.Module])
 
 
 def register_module(registry: Registry[Any], base: type, name: str, cls: ClassT) -> ClassT:
-    """Register a class as the module of a block; raise ValueError for a taken name or an incomplete class."""
-    if faults := contract_faults(cls, base):
-        raise ValueError("; ".join(faults))
+    """Register a class as a block's module; raise PluginError for a taken name or an incomplete class."""
+    check_part(contract_faults(cls, base))
     registry.register(name, cls, own=cls.__module__.startswith(f"{OWN}."))
     return cls
 
@@ -180,12 +179,12 @@ def register_block(
     With `parameters`, which may be empty, the block is a new one, as in a plug-in. Its costs are measured.
     Without a `reach`, the block is assumed to see the whole sequence, or the whole past in a causal model. A
     `channelwise` block sees no other position. `check` returns a fault of the arguments in combination, or
-    None. Raise ValueError for a taken name, a class that is not a Block, and missing or invalid parameters.
+    None. Raise PluginError for a taken name, a class that is not a Block, and missing or invalid parameters.
     """
     if parameters is None:
         if lookup(name) is None:
             wanted = "expected parameters, or parameters=() for a block without any"
-            raise ValueError(f"block '{name}': {wanted}; got none")
+            raise PluginError(f"block '{name}': {wanted}; got none")
         return lambda cls: register_module(BLOCKS, Block, name, cls)
 
     def register_new(cls: BlockT) -> BlockT:
@@ -196,9 +195,7 @@ def register_block(
             for each in parameters
             if each.kind not in kinds
         ]
-        faults += contract_faults(cls, Block) or _constructor_faults(name, cls, parameters)
-        if faults:
-            raise ValueError("; ".join(faults))
+        check_part(faults + (contract_faults(cls, Block) or _constructor_faults(name, cls, parameters)))
         spec = Spec(
             name=name,
             role=Role.CHANNEL if channelwise else Role.MIXER,

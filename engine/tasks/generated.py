@@ -8,6 +8,7 @@ from functools import partial
 import torch
 from torch import Generator, Tensor
 
+from ...errors import argument_fault, check_arguments
 from ...plugins import plugin_errors
 from ...studies.catalog.tasks import (
     IGNORED,
@@ -50,6 +51,7 @@ def show_example(task: GeneratedTask) -> tuple[list[str], list[str]]:
     A · marks a target that is not scored. Of a long row, only the beginning and the end are returned, with …
     between.
     """
+    check_arguments(argument_fault("task", task, GeneratedTask), error=TaskError)
     try:
         inputs, targets, _ = draw_examples(task, 1, torch.Generator().manual_seed(_TEST_SEED))
     except TaskError:

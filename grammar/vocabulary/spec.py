@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from ...errors import nearest
-from ...plugins import OWN, Registry
+from ...plugins import OWN, PluginError, Registry
 from ..nodes import BlockNode, ChoiceDimension, RepeatNode, SeriesNode, SumNode, TiedNode, Value, walk
 from ..positions import POSITIONS, RandomisedPairs
 
@@ -295,7 +295,7 @@ SPECS: Registry[Spec] = Registry("block")
 
 
 def register(spec: Spec) -> Spec:
-    """Register the specification of a plug-in's block; raise ValueError for a taken or invalid name."""
+    """Register the specification of a plug-in's block; raise PluginError for a taken or invalid name."""
     _check(spec)
     SPECS.register(spec.name, spec)
     return spec
@@ -310,13 +310,14 @@ def define(*specs: Spec) -> None:
 
 def _check(spec: Spec) -> None:
     if spec.name in RESERVED_WORDS:
-        raise ValueError(f"block '{spec.name}': this name is a word of the recipe language")
+        raise PluginError(f"block '{spec.name}': this name is a word of the recipe language")
     for name in (spec.name, *(parameter.name for parameter in spec.parameters)):
-        if not (name.isascii() and name.isidentifier()):
-            raise ValueError(f"block '{spec.name}': expected letters, digits and '_' as a name, got '{name}'")
+        if not (isinstance(name, str) and name.isascii() and name.isidentifier()):
+            expected = "expected letters, digits and '_' as a name"
+            raise PluginError(f"block '{spec.name}': {expected}, got '{name}'")
     bare = [parameter.positional for parameter in spec.parameters]
     if bare != sorted(bare, reverse=True):
-        raise ValueError(f"block '{spec.name}': parameters without names must come first")
+        raise PluginError(f"block '{spec.name}': parameters without names must come first")
 
 
 def lookup(name: str) -> Spec | None:

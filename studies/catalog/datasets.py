@@ -19,7 +19,7 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import BaseModel, ConfigDict, InstanceOf
 
 from ...errors import ActivememError, nearest_hint
-from ...plugins import Registry
+from ...plugins import PluginError, Registry
 
 
 class CorpusError(ActivememError):
@@ -204,11 +204,11 @@ DatasetT = TypeVar("DatasetT", bound=Dataset)
 
 
 def register_dataset(dataset: Dataset) -> None:
-    """Register a dataset; raise ValueError for an invalid dataset or a name that is taken."""
+    """Register a dataset; raise PluginError for an invalid dataset or a name that is taken."""
     if not isinstance(dataset, Dataset):
-        raise ValueError(f"expected a Corpus, a ParallelCorpus or a Treebank, got {dataset!r}")
+        raise PluginError(f"expected a Corpus, a ParallelCorpus or a Treebank, got {dataset!r}")
     if taken := _datasets().get(dataset.name):
-        raise ValueError(f"{taken.KIND} '{dataset.name}' is already defined")
+        raise PluginError(f"{taken.KIND} '{dataset.name}' is already defined")
     _datasets().register(dataset.name, dataset)
 
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 from pydantic import ConfigDict, TypeAdapter
 
-from ...errors import hint
-from ...plugins import Registry
+from ...errors import argument_fault, check_arguments, hint, number_fault, texts_fault
+from ...plugins import PluginError, Registry, check_part
 from ..text.units import format_quantity
 from .tasks import Examples, TaskKind
 
@@ -95,6 +95,16 @@ class Metric:
     kinds: frozenset[TaskKind] = frozenset()  # for a registered metric: the kinds of task that report it
     split: str = ""  # for a registered metric of one split: its name
 
+    def __post_init__(self) -> None:
+        either = (bool, type(None))
+        check_arguments(
+            argument_fault("title", self.title, str, "a text"),
+            argument_fault("higher_is_better", self.higher_is_better, either, "True, False or None"),
+            argument_fault("is_share", self.is_share, bool, "True or False"),
+            number_fault("decimals", self.decimals, least=0),
+            error=PluginError,
+        )
+
     @property
     def bounds(self) -> tuple[float, float]:
         """Return the lowest and the highest possible value. Confidence intervals do not go beyond them."""
@@ -151,11 +161,12 @@ def register_metric(
     The decorated class or function makes the metric's `Measure`. With `is_share` the metric's bands and
     intervals stay between 0 and 1. Every trial of one of the `kinds` of task (default: all) reports the
     metric: tagging and regression as `name`, kinds with splits as `dev_name` and `test_name`. Raises
-    ValueError for an unknown kind or a taken name.
+    PluginError for an unknown kind, a taken name, or a class that is no `Measure`.
     """
     asked = _kinds_of_task(kinds)
 
     def register(measure: MeasureT) -> MeasureT:
+        check_part(_measure_faults(measure))
         made = Metric(
             name=name,
             title=title,
@@ -177,14 +188,23 @@ def register_metric(
     return register
 
 
+def _measure_faults(measure: object) -> list[str]:
+    """Return what a registered metric lacks. What a function makes is only known when a trial calls it."""
+    if not isinstance(measure, type):
+        return [] if callable(measure) else [f"expected a class or a function of a metric, got {measure!r}"]
+    missing = [name for name in ("update", "compute") if not hasattr(measure, name)]
+    return [f"{measure.__name__}: expected a definition of {name}" for name in missing]
+
+
 def _kinds_of_task(names: Collection[str]) -> frozenset[TaskKind]:
     """Convert names of kinds of task to members of TaskKind.
 
-    Raise ValueError for an unknown name. The names are in lower case, as plug-ins write them.
+    Raise PluginError for an unknown name. The names are in lower case, as plug-ins write them.
     """
+    check_arguments(texts_fault("kinds", names, "['tagging']"), error=PluginError)
     known = {kind.name.lower(): kind for kind in TaskKind}
     if unknown := [name for name in names if name not in known]:
-        raise ValueError(f"expected task kinds among {', '.join(known)}, got {', '.join(unknown)}")
+        raise PluginError(f"expected task kinds among {', '.join(known)}, got {', '.join(unknown)}")
     return frozenset(known[name] for name in names)
 
 
@@ -335,7 +355,7 @@ def register_probe(
     """Return a decorator that registers a probe of trained models.
 
     A probe is a function from a trained model and batches to numbers by index. It registers a metric of its
-    name, whose values are `name[index]`. Raises ValueError for an unknown kind or a taken name.
+    name, whose values are `name[index]`. Raises PluginError for an unknown kind or a taken name.
     """
     asked = _kinds_of_task(kinds)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Generic, TypeVar
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from ...plugins import Registry
+from ...plugins import Registry, check_part
 from ..text.strict_model import KnownNames, NamedSettings, StrictModel, class_faults
 from .metrics import METRICS, Metric
 
@@ -45,13 +45,12 @@ def register_settings(
 ) -> Callable[[type[AnySettingsT]], type[AnySettingsT]]:
     """Return a decorator that registers a class of settings under a name.
 
-    Its `metrics` are registered as well. Raise ValueError for a taken name, and for keys without a meaning or
-    a default, except the `required` ones.
+    Its `metrics` are registered as well. Raise PluginError for a taken name, and for keys without a meaning
+    or a default, except the `required` ones.
     """
 
     def register(settings: type[AnySettingsT]) -> type[AnySettingsT]:
-        if faults := class_faults(settings, base, required) or find_faults(settings):
-            raise ValueError("; ".join(faults))
+        check_part(class_faults(settings, base, required) or find_faults(settings))
         for metric in metrics:
             METRICS.register(metric.name, metric)
         names = frozenset(metric.name for metric in metrics)
@@ -162,7 +161,7 @@ ScheduleT = TypeVar("ScheduleT", bound=PluginSchedule)
 def register_schedule(name: str, *, source: str) -> Callable[[type[ScheduleT]], type[ScheduleT]]:
     """Return a decorator that registers a schedule.
 
-    The decorated class has the schedule's settings in `train.schedule`. Raise ValueError for a taken name,
+    The decorated class has the schedule's settings in `train.schedule`. Raise PluginError for a taken name,
     and for keys without a meaning or a default.
     """
     return register_settings(PluginSchedule, name, source=source)
@@ -293,7 +292,7 @@ SettingsT = TypeVar("SettingsT", bound=PluginOptimizer)
 def register_optimizer(name: str, *, source: str) -> Callable[[type[SettingsT]], type[SettingsT]]:
     """Return a decorator that registers an optimiser.
 
-    The decorated class has the optimiser's settings in `train.optimizer`. Raise ValueError for a taken name,
+    The decorated class has the optimiser's settings in `train.optimizer`. Raise PluginError for a taken name,
     and for keys without a meaning or a default.
     """
     return register_settings(PluginOptimizer, name, source=source, required=("name", "lr"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import Field, model_validator
 
-from ...plugins import Registry
+from ...plugins import PluginError, Registry, check_part
 from ..text.strict_model import PartSettings, class_faults
 
 if TYPE_CHECKING:
@@ -122,16 +122,15 @@ def register_sampler(name: str, *, source: str) -> Callable[[MakeT], MakeT]:
     """Return a decorator that registers a function as a sampler with this name.
 
     The function takes a seed and returns an `optuna.samplers.BaseSampler`. A sampler with keys of its own is
-    a subclass of PluginSampler instead. Raises ValueError for a taken name, and for keys without a meaning or
-    a default.
+    a subclass of PluginSampler instead. Raises PluginError for a taken name, and for keys without a meaning
+    or a default.
     """
 
     def register(make: MakeT) -> MakeT:
         keys: object = make
         if not (isinstance(keys, type) and issubclass(keys, PluginSampler)):
             return _register(SAMPLERS, name, source)(make)
-        if faults := class_faults(keys, PluginSampler):
-            raise ValueError("; ".join(faults))
+        check_part(class_faults(keys, PluginSampler))
         SAMPLERS.register(name, SearchPart(source=source, settings=keys))
         return make
 
@@ -141,7 +140,7 @@ def register_sampler(name: str, *, source: str) -> Callable[[MakeT], MakeT]:
 def register_scheduler(name: str, *, source: str) -> Callable[[MakeT], MakeT]:
     """Return a decorator that registers a function as a scheduler with this name.
 
-    The function returns an `optuna.pruners.BasePruner`. Raises ValueError for a taken name.
+    The function returns an `optuna.pruners.BasePruner`. Raises PluginError for a taken name.
     """
     return _register(SCHEDULERS, name, source)
 
@@ -149,7 +148,7 @@ def register_scheduler(name: str, *, source: str) -> Callable[[MakeT], MakeT]:
 def _register(registry: Registry[SearchPart], name: str, source: str) -> Callable[[MakeT], MakeT]:
     def register(make: MakeT) -> MakeT:
         if not callable(make):
-            raise ValueError(f"expected a factory of the {registry.kind} '{name}', got {make!r}")
+            raise PluginError(f"expected a factory of the {registry.kind} '{name}', got {make!r}")
         registry.register(name, SearchPart(source=source, make=make))
         return make
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 from pydantic import Field
 
-from ...plugins import Registry
+from ...errors import argument_fault, check_arguments
+from ...plugins import PluginError, Registry
 from ..text.strict_model import KnownNames, NamedSettings
 from .metrics import Metric
 from .optimisers import SettingsEntry, register_settings
@@ -76,7 +77,7 @@ def register_loss_term(
 ) -> Callable[[type[TermT]], type[TermT]]:
     """Return a decorator that registers a subclass of LossTerm under a name.
 
-    `title` is the title of the metric with the term's name. Raises ValueError for a taken name, and for keys
+    `title` is the title of the metric with the term's name. Raises PluginError for a taken name, and for keys
     without a meaning or a default.
     """
     metric = Metric(name=name, title=title, higher_is_better=higher_is_better, decimals=decimals)
@@ -141,9 +142,11 @@ def register_callback(
 ) -> Callable[[type[CallbackT]], type[CallbackT]]:
     """Return a decorator that registers a subclass of Callback under a name.
 
-    `metrics` has the title of each metric that the callback may report. Raises ValueError for a taken name,
+    `metrics` has the title of each metric that the callback may report. Raises PluginError for a taken name,
     and for keys without a meaning or a default.
     """
+    fault = argument_fault("metrics", metrics, (Mapping, type(None)), "a title for each metric by name")
+    check_arguments(fault, error=PluginError)
     brought = [Metric(name=metric, title=words, decimals=3) for metric, words in (metrics or {}).items()]
 
     def find_faults(settings: type[CallbackT]) -> list[str]:

@@ -102,7 +102,7 @@ def test_a_path_needs_its_metric_in_every_cell() -> None:
 
 @pytest.fixture
 def plugged_in() -> Iterator[None]:
-    register_metric("evenness", title="Evenness")(object)  # pyright: ignore[reportArgumentType]
+    register_metric("evenness", title="Evenness")(lambda: None)  # pyright: ignore[reportArgumentType]
     register_probe("tilt", title="Tilt")(lambda model, batches: {})
     yield
     for registry, name in (

@@ -13,7 +13,7 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, TypeVar
 
 from ....errors import argument_fault, check_arguments, nearest_hint
-from ....plugins import OWN, Registry
+from ....plugins import OWN, PluginError, Registry
 
 if TYPE_CHECKING:
     from ..table import Table
@@ -42,12 +42,12 @@ FORMATS: Registry[Render] = Registry(
 def register_table_format(name: str) -> Callable[[RenderT], RenderT]:
     """Return a decorator that registers a table format.
 
-    A format is a function from a finished table to text. Raises ValueError if the name is taken.
+    A format is a function from a finished table to text. Raises PluginError if the name is taken.
     """
 
     def register(render: RenderT) -> RenderT:
         if not callable(render):
-            raise ValueError(f"expected a function from a table to text, got {render!r}")
+            raise PluginError(f"expected a function from a table to text, got {render!r}")
         FORMATS.register(name, render)
         return render
 

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from ....grammar.model_config import ModelInterface
 from ....grammar.vocabulary.spec import Reach
+from ....plugins import PluginError, check_part
 from ...text.strict_model import class_faults
 from .spec import TASKS, TaskError, TaskInterface, TaskKind, TaskSettings, TaskSpec
 
@@ -152,15 +153,14 @@ def register_task(name: str, *, kind: str, summary: str, source: str) -> Callabl
     """Return a decorator that registers a class of `[task]` keys as a task with this name.
 
     `kind` is tagging, causal_tagging or regression, `summary` describes inputs and targets, and `source` is
-    the task's origin. Raises ValueError for an unknown kind, a name that is taken, or a key without a
+    the task's origin. Raises PluginError for an unknown kind, a name that is taken, or a key without a
     docstring.
     """
     if kind not in KINDS:
-        raise ValueError(f"expected a kind of task among {', '.join(KINDS)}, got {kind}")
+        raise PluginError(f"expected a kind of task among {', '.join(KINDS)}, got {kind}")
 
     def register(settings: type[TaskT]) -> type[TaskT]:
-        if faults := class_faults(settings, GeneratedTask):
-            raise ValueError("; ".join(faults))
+        check_part(class_faults(settings, GeneratedTask))
         TASKS.register(
             name, TaskSpec(name=name, kind=KINDS[kind], summary=summary, source=source, settings=settings)
         )

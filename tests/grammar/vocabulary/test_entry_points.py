@@ -32,11 +32,11 @@ PACKAGES = {
 BROKEN_HALF = f"{SPEC}\nadd('burst')\nraise RuntimeError('first\\nsecond \\u202e')\n"
 PROBLEMS = {
     "burst": "entry point burst of half 1.0: RuntimeError: first second \N{REPLACEMENT CHARACTER}",
-    "choice": "entry point choice of reserved 1.0: ValueError: block 'choice': "
+    "choice": "entry point choice of reserved 1.0: block 'choice': "
     "this name is a word of the recipe language",
     "gone": "entry point gone of absent 1.0: ModuleNotFoundError: No module named 'absent_module'",
     "left": "entry point left of leaving 1.0: SystemExit: 3",
-    "sa": "entry point sa of taking 1.0: ValueError: the block 'sa' is already defined by activemem",
+    "sa": "entry point sa of taking 1.0: the block 'sa' is already defined by activemem",
 }
 
 

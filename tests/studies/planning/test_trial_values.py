@@ -70,7 +70,7 @@ def test_a_metric_that_a_probe_measures_later_is_pending_where_a_probe_can_measu
 
 
 def test_a_metric_that_was_registered_later_is_not_one_without_a_finite_value():
-    register_metric("sureness", title="How sure a model is", kinds=["tagging"])(object)
+    register_metric("sureness", title="How sure a model is", kinds=["tagging"])(lambda: None)
     try:
         ends = outcomes([("a", "done", None, "sa", {}), ("b", "done", None, "sa", {"sureness": math.nan})])
         found = trial_values("mine", "ab", ends, "sureness")
