@@ -271,6 +271,13 @@ def test_lengths_are_one_integer_for_each_sequence_within_it(lengths, golden):
         build("sa", **SIZES)(torch.ones(2, 9, dtype=torch.int64), torch.tensor(lengths))
 
 
+@pytest.mark.heavy  # torch's compiler is loaded for seconds
+def test_a_model_compiles_as_one_graph_with_lengths():
+    model, inputs, lengths = made("sa >> ff(5)", dtype=torch.float32), tokens(3, 9), torch.tensor([9, 1, 4])
+    compiled = torch.compile(model, fullgraph=True, backend="eager")
+    torch.testing.assert_close(compiled(inputs, lengths), model(inputs, lengths))
+
+
 @pytest.mark.parametrize(
     "inputs", [torch.ones(9), torch.ones(2, 9, 3), [[1, 2]]], ids=["one row", "too deep", "a list"]
 )
