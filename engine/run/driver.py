@@ -142,7 +142,7 @@ def run_study(
         None if trial_ids is None else texts_fault("trial_ids", trial_ids, "[study.trials[0].id]"),
     )
     store = open_store(store)
-    check_arguments(_trials_fault(follow_rounds(study, store), trial_ids))
+    check_arguments(_trials_fault(study, store, trial_ids))
     summary = run_until_stopped(
         study,
         store,
@@ -159,13 +159,13 @@ def run_study(
     return summary
 
 
-def _trials_fault(study: Study, trial_ids: Collection[str] | None) -> str | None:
+def _trials_fault(study: Study, store: Store, trial_ids: Collection[str] | None) -> str | None:
     """Return an error message for ids that no trial of the study has, else None."""
     if trial_ids is None:
         return None
     if study.search is not None:
         return "trial_ids: a search has no trials to select, because they are not known in advance"
-    known = {trial.id for trial in study.trials}
+    known = {trial.id for trial in follow_rounds(study, store).trials}
     unknown = [each for each in trial_ids if each not in known]
     if not unknown:
         return None
