@@ -67,11 +67,6 @@ class RunRequest:
         """Return the command that continues this run."""
         return self.options.command(self.study.document.overrides)
 
-    def command(self, *words: str) -> str:
-        """Return another command for the same study and store, such as `table render`."""
-        options = self.options
-        return command_line(*words, self.study.name, results=options.results, plugin=options.plugin)
-
 
 def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary | None:
     """Run a study, print its summary, and return it.
@@ -171,10 +166,10 @@ def _print_summary(request: RunRequest, summary: Summary, store: Store, seconds:
 
 def _print_where_to_look(request: RunRequest, store: Store) -> None:
     """Print the command that renders the study's tables, if it has tables and results."""
-    tables = len(request.study.tables)
-    if not tables or not StudyResults(follow_rounds(request.study, store), store).status.stored:
-        return
-    print_stderr(f"see: {request.command('table', 'render')}{f'  ({tables} tables)' if tables > 1 else ''}")
+    study, options, tables = request.study, request.options, len(request.study.tables)
+    if tables and StudyResults(follow_rounds(study, store), store).status.stored:
+        see = command_line("table", "render", study.name, results=options.results, plugin=options.plugin)
+        print_stderr(f"see: {see}{f'  ({tables} tables)' if tables > 1 else ''}")
 
 
 def print_first_table(request: RunRequest, store: Store) -> None:

@@ -116,17 +116,17 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
     """Return sentences that explain the numbers of claims and their tests. They stand below the claims."""
     levels = sorted({each.level_of_look for each in checked})
     tests = {each.spec.test for each in checked}
-    intervals = f"{' or '.join(f'{100 * level:.4g} %' for level in levels)}"
+    findings = [finding for each in checked for finding in each.findings]
+    intervals = " or ".join(f"{100 * level:.4g} %" for level in levels)
     if any(map(_has_stricter_level, checked)):
         intervals += ", wider for claims with undecided comparisons (Hochberg)"
     sentences = [f"Effect: left minus right, paired by seed, with its t interval at {intervals}."]
-    if any(finding.tested_for for each in checked for finding in each.findings):
+    if any(finding.tested_for for finding in findings):
         sentences.append("A margin, as in a > b + 2, is not part of the effect, but of the test.")
-    pooled = [each for each in checked if each.spec.test == "pooled"]
-    found = {finding.test for each in pooled for finding in each.findings}
+    pooled = [finding for each in checked if each.spec.test == "pooled" for finding in each.findings]
+    found = {finding.test for finding in pooled}
     if pooled:
-        every = [finding for each in pooled for finding in each.findings]
-        known = sorted(int(each.degrees) for each in every if each.degrees and each.test == "pooled")
+        known = sorted(int(each.degrees) for each in pooled if each.degrees and each.test == "pooled")
         degrees = f" ({degrees_of_freedom(known)})" if known else ""
         pool = f"the larger of their own and that of {checked[0].comparable_words}{degrees}"
         variance = "their own" if found == {"t"} else pool
@@ -144,26 +144,23 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
             f"With enough seeds, a {TESTS['permutation']} decides instead, and the "
             "interval is of the comparison alone."
         )
-    unranked = (each for each in checked if each.spec.test != "wilcoxon")
-    findings = (finding for each in unranked for finding in each.findings)
-    if any(finding.test == "wilcoxon" and not finding.bounds for finding in findings):
+    unranked = (finding for each in checked if each.spec.test != "wilcoxon" for finding in each.findings)
+    if any(finding.test == "wilcoxon" and not finding.bounds for finding in unranked):
         sentences.append(
             f"With a diverged seed, a {TESTS['wilcoxon']} decides, in which it has the largest rank; the "
             "effect is then the Hodges–Lehmann estimate, with the interval of that test."
         )
     others = [TESTS[test] for test in TESTS if test in tests]
     if names := " and ".join(["interval of the comparison alone"] * ("t" in tests) + others):
-        ranked = (
-            f"the {TESTS['wilcoxon']} has the Hodges–Lehmann estimate as its effect, and its own interval"
-        )
-        more = f"; {ranked}" if "wilcoxon" in tests else ""
+        effect = "has the Hodges–Lehmann estimate as its effect, and its own interval"
+        more = f"; the {TESTS['wilcoxon']} {effect}" if "wilcoxon" in tests else ""
         sentences.append(f"Tested by the {names} if a claim sets this test{more}.")
-    if any(finding.is_ratio for each in checked for finding in each.findings):
+    if any(finding.is_ratio for finding in findings):
         sentences.append(
             "A speedup (×) is the geometric mean over seeds, with its interval on logarithms. "
             f"{HALFWAY_SENTENCE}"
         )
-    if any(finding.bounds for each in checked for finding in each.findings):
+    if any(finding.bounds for finding in findings):
         sentences.append(
             f"If trainings missed a target, {BOUND_WORDS}. The {TESTS['wilcoxon']} decides, with the least "
             "favourable costs that they can have."
