@@ -136,12 +136,10 @@ def note_other_settings(results: StudyResults, kind: str, verb: str = "render") 
         return False
     others = {trial.id for trial in found.trials} & stored - own
     if others:
-        where = "its last run" if is_from_file else "its file"
-        where += f" ({', '.join(found.document.overrides)})" if found.document.overrides else ""
-        if not found.document.overrides:
+        if not (changes := ", ".join(found.document.overrides)):
             then = first_of_each_kind([trial for trial in found.trials if trial.id in others])
             changes = describe_changed_settings((trial.settings for trial in then), study)
-            where += f" ({changes})" if changes else ""
+        where = ("its last run" if is_from_file else "its file") + (f" ({changes})" if changes else "")
         again = _command(store, kind, verb, other)
         print_stderr(f"the store has {plural(len(others), 'trial')} with the settings of {where}: {again}")
     return bool(others)

@@ -97,21 +97,17 @@ def studies_with_status(store: Store) -> dict[str, tuple[str, StudyStatus] | Stu
     loaded = [each for each in studies.values() if isinstance(each, Study)]
     if any(map(needs_settings, loaded)):
         outcomes = read_statuses(store, *loaded)
-    return {
-        name: study
-        if isinstance(study, StudyError)
-        else (
-            study.title,
-            (
-                status_before_a_run(study.trials, study.held)
-                if isinstance(study, StudyOutline)
-                else Snapshot.of(study, store).status
-                if study.gates.held() and len(study_outcomes(study, outcomes))
-                else study_status(study, store, outcomes)
-            ),
-        )
-        for name, study in studies.items()
-    }
+    found = dict[str, tuple[str, StudyStatus] | StudyError]()
+    for name, study in studies.items():
+        if isinstance(study, StudyError):
+            found[name] = study
+        elif isinstance(study, StudyOutline):
+            found[name] = study.title, status_before_a_run(study.trials, study.held)
+        elif study.gates.held() and len(study_outcomes(study, outcomes)):
+            found[name] = study.title, Snapshot.of(study, store).status
+        else:
+            found[name] = study.title, study_status(study, store, outcomes)
+    return found
 
 
 def status_keys(study: str, title: str, status: StudyStatus) -> dict[str, object]:
