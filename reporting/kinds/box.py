@@ -157,18 +157,16 @@ class Boxes(Content):
 
     def draw(self, plot: Plot, curve: Curve) -> None:
         plot.frame(x=True, y=not self.rows)
+        places = row_positions(len(self.boxes)) if self.rows else [box.at for box in self.boxes]
+        half = 0.3 if self.rows else 0.32 * _gap(sorted(set(places)))
+        for box, at in zip(self.boxes, places, strict=True):
+            _box(plot, box, at, half, upright=not self.rows)
+            _hover(plot, box, curve, at, upright=not self.rows)
+            if self.rows:
+                plot.write(4, plot.y(at), box.text, size=TICK, color=DIM, style="italic")
         if not self.rows:
-            half = 0.32 * _gap(sorted({box.at for box in self.boxes}))
-            for box in self.boxes:
-                _box(plot, box, box.at, half, upright=True)
-                _hover(plot, box, curve, upright=True)
             plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
-            return
-        for box, row in zip(self.boxes, row_positions(len(self.boxes)), strict=True):
-            _box(plot, box, row, 0.3, upright=False)
-            _hover(plot, box, curve, upright=False, row=row)
-            plot.write(4, plot.y(row), box.text, size=TICK, color=DIM, style="italic")
-        if plot.first:
+        elif plot.first:
             label_rows(plot, [(box.name, box.accent) for box in self.boxes])
 
 
@@ -214,7 +212,7 @@ def _box(plot: Plot, box: Box, at: float, half: float, *, upright: bool) -> None
         )
 
 
-def _hover(plot: Plot, box: Box, curve: Curve, *, upright: bool, row: float = 0.0) -> None:
+def _hover(plot: Plot, box: Box, curve: Curve, at: float, *, upright: bool) -> None:
     """Show the quartiles of a box, or single values, when the pointer is on them."""
     name = box.name or f"{curve.x.title} {format_number(box.at)}"
     if box.quartiles:
@@ -228,9 +226,9 @@ def _hover(plot: Plot, box: Box, curve: Curve, *, upright: bool, row: float = 0.
         marks = [(value, 0.0, f"{name}: {format_number(value)}") for value in box.values]
     for value, length, words in marks:
         if upright:
-            plot.hover(plot.x(box.at), plot.y(value), words, height=plot.y(length) - plot.y(0))
+            plot.hover(plot.x(at), plot.y(value), words, height=plot.y(length) - plot.y(0))
         else:
-            plot.hover(plot.x(value), plot.y(row), words, width=plot.x(length) - plot.x(0))
+            plot.hover(plot.x(value), plot.y(at), words, width=plot.x(length) - plot.x(0))
 
 
 CURVE = BoxFigure
