@@ -59,20 +59,17 @@ class PowerLaw:
         if self.offset is not None and offset_half[0] is not None:
             self.offset_interval = max(0.0, self.offset - offset_half[0]), self.offset + offset_half[0]
 
-    def at(self, x: float) -> Interval:
-        """Return the law's value at x, with its interval."""
-        return self._at(x, 0.0)
-
-    def next_cell(self, x: float) -> Interval:
-        """Predict the result of a new cell with the cost x. The interval includes its own deviation."""
-        return self._at(x, 1.0)
-
-    def _at(self, x: float, own: float) -> Interval:
+    def at(self, x: float, own: float = 0.0) -> Interval:
+        """Return the law's value at x, with an interval whose variance includes `own` times error²."""
         logs, rows = _evaluate(self._parameters, np.array([math.log(x) - self._center]))
         middle, half = float(logs[0]), self._half_width(rows[0], own)
         if half is None:
             return Interval(math.exp(middle))
         return Interval(math.exp(middle), math.exp(middle - half), math.exp(middle + half))
+
+    def next_cell(self, x: float) -> Interval:
+        """Predict the result of a new cell with the cost x. The interval includes its own deviation."""
+        return self.at(x, 1.0)
 
     def _half_width(self, row: Numbers, own: float = 0.0) -> float | None:
         """Return half of the width of the interval of a weighted sum of the parameters.

@@ -84,16 +84,11 @@ def tick_texts(numbers: Sequence[float]) -> list[str]:
 
         prefixed = EngFormatter(sep="")
         return [prefixed(number) if abs(number) >= 1 else f"{number:g}" for number in numbers]
-    decimals = next(
-        (
-            digits
-            for digits in range(9)
-            if all(
-                math.isclose(round(number, digits), number, rel_tol=1e-9, abs_tol=1e-12) for number in numbers
-            )
-        ),
-        9,
-    )
+
+    def are_exact(digits: int) -> bool:
+        return all(math.isclose(round(each, digits), each, rel_tol=1e-9, abs_tol=1e-12) for each in numbers)
+
+    decimals = next(filter(are_exact, range(9)), 9)
     # the format option z avoids a negative zero
     return [format(number, f"z,.{decimals}f").replace("-", "−") for number in numbers]
 
