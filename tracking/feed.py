@@ -88,24 +88,20 @@ class TrackerThread:
 
     def _work(self) -> None:
         while (update := self._queue.get()) is not None:
-            if self._error or not self._try(update):
-                # the start of a trial is sent again with its next update
+            try:
+                if not self._error:
+                    self._send(update.event, update.trial, update.at)
+            except Exception as error:  # noqa: BLE001 -- whatever a library raises, a training goes on
+                reason = (str(error).splitlines() or [""])[0]
+                self._error = truncate(f"{type(error).__name__}: {reason}", MAX_REASON_WIDTH)
+                _log.warning("%s cannot be reached; training continues: %s", self._name, self._error)
+            if self._error:  # the start of a trial is sent again with its next update
                 self._lacks_data |= isinstance(update.event, EpochFinished | Ended | _NewTables)
         for trial, _ in self._open.values():
             with suppress(Exception):  # what it has received is already known
                 self._tracker.pause(trial)
         with suppress(Exception):
             self._tracker.close()
-
-    def _try(self, update: _Update) -> bool:
-        try:
-            self._send(update.event, update.trial, update.at)
-        except Exception as error:  # noqa: BLE001 -- whatever a library raises, a training goes on
-            reason = (str(error).splitlines() or [""])[0]
-            self._error = truncate(f"{type(error).__name__}: {reason}", MAX_REASON_WIDTH)
-            _log.warning("%s cannot be reached; training continues: %s", self._name, self._error)
-            return False
-        return True
 
     def _send(self, event: Event | _NewTables, trial: TrackedTrial | None, at: float) -> None:
         if isinstance(event, _NewTables):
