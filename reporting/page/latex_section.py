@@ -63,7 +63,8 @@ def latex_section(study: Study, store: Store, *, form: str = "latex") -> LatexSe
         packages,
         rf"\section{{{escape(one_line(study.title))}}}",
         rf"\label{{sec:{study.name}}}",
-        *_question(inputs),
+        *(line for each in leading_comment(study.document.text) for line in (escape(each), "")),
+        varied_line(inputs),
         *_pointers(study, "Table", "tab", [spec.name for spec in study.tables] if tables else []),
         *_pointers(study, "Figure", "fig", [curve.name for curve in curves]),
         *claim_lines(inputs),
@@ -113,12 +114,6 @@ def figure_float(study: Study, curve: Curve, file: str, drawn: bytes) -> str:
             "",
         ]
     )
-
-
-def _question(inputs: Snapshot) -> Iterator[str]:
-    for paragraph in leading_comment(inputs.study.document.text):
-        yield from (escape(paragraph), "")
-    yield varied_line(inputs)
 
 
 def varied_line(inputs: Snapshot) -> str:
