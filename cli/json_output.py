@@ -13,10 +13,7 @@ if TYPE_CHECKING:
 
 
 def print_json(page: object) -> None:
-    """Write a command's result to standard output as JSON, with the schema version first.
-
-    JSON has no infinity and no NaN: both become null.
-    """
+    """Write a command's result as JSON, after the schema version. Infinity and NaN become null."""
     text = json.dumps(_numbered(page), indent=2, ensure_ascii=False)
     # no control character may reach a terminal; JSON can express each as an escape
     escaped = (c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text)
@@ -24,10 +21,7 @@ def print_json(page: object) -> None:
 
 
 def print_page(command: str, result: object = None, /, **keys: object) -> None:
-    """Write the page of a command to standard output as JSON.
-
-    Its keys are attributes of `result`, or are given one by one.
-    """
+    """Write a command's page as JSON. Its keys are attributes of `result`, or are given one by one."""
     from .pages import PAGES  # loads polars and more
 
     page = PAGES[command]

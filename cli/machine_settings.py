@@ -37,10 +37,7 @@ _ADDRESS = re.compile(r"auto|[^/:\s]+:[0-9]{1,5}")
 
 
 class SettingsError(ActivememError):
-    """Error for settings of this machine that cannot be used.
-
-    The message lists the faults in the command line, in environment variables and in activemem.toml.
-    """
+    """Error for settings of this machine that cannot be used. The message lists all faults."""
 
 
 class TrackSettings(StrictModel):

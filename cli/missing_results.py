@@ -146,10 +146,7 @@ def note_other_settings(results: StudyResults, kind: str, verb: str = "render") 
 
 
 def other_versions(study: Study, store: Store) -> frozenset[str] | None:
-    """Return the ids of a study's stored trials with other settings, data or code.
-
-    None for a search and a path, whose trials are not known in advance.
-    """
+    """Return the ids of stored trials of other versions of a study; None for a search and a path."""
     return None if study.is_adaptive else stale_part(study, store)
 
 

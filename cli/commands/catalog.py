@@ -1,7 +1,4 @@
-"""Commands about the names that studies can use: `list` and `show`.
-
-The commands `agent-guide` and `json-schema` are here too.
-"""
+"""The commands `list` and `show` of the names that studies can use, `agent-guide` and `json-schema`."""
 
 from __future__ import annotations
 

@@ -67,10 +67,7 @@ def render(
 def _output_files(
     study: str, names: list[str], out: str | None, image_format: FigureFormat | None
 ) -> tuple[FigureFormat, list[Path]]:
-    """Return the format of the image files, and the path of each figure's file.
-
-    `out` is one file, or a folder for all files.
-    """
+    """Return the format and the path of each figure's file. `out` is one file, or a folder for all."""
     from ...reporting.curves.curve import CurveError
 
     is_folder = out is None or out.endswith("/") or Path(out).is_dir()

@@ -59,10 +59,7 @@ def clean(*, dry_run: DryOption = False, results: ResultsOption = None, as_json:
 
 
 def _open_store(results: str | None) -> Store:
-    """Return the store that --results names, or else the one in this machine's settings.
-
-    Raise StoreError if --results names a folder that does not exist.
-    """
+    """Return the store of --results, else the configured one. Raise StoreError for a missing folder."""
     from ...storage import StoreError
     from ..machine_settings import load_settings
 

@@ -118,10 +118,7 @@ def format_others(others: Sequence[ClaimedElsewhere]) -> str:
 def live_display(
     name: str, progress: StudyProgress, names: TrialNameColumns, headline: Headline
 ) -> Iterator[Listener]:
-    """Yield a listener that shows a running study on standard error.
-
-    On a terminal, the display is erased at the end.
-    """
+    """Yield a listener that shows a running study on standard error, until the end on a terminal."""
     console = Console(stderr=True, highlight=False)
     display = Display(name, progress, console, names, headline)
     with drawing(console, display.render):
@@ -181,10 +178,7 @@ class Display(Listener):
         self._console.print(Text(replace_unprintable(line)), soft_wrap=True)
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Add planned trials to the progress and to the columns of trial names.
-
-        This process has work again, after it may have waited for others.
-        """
+        """Add planned trials to the progress and the columns of names. This process has work again."""
         with self._lock:
             self._progress.on_planned(trials)
             self._columns.add(trials)

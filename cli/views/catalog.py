@@ -158,10 +158,7 @@ def _singular(kind: str) -> str:
 
 
 def kind_page(kind: str) -> NameListPage:
-    """Return all entries of a kind (blocks, tasks, metrics …) with their facts.
-
-    The page of blocks also has the plug-ins that cannot be used.
-    """
+    """Return all entries of a kind with their facts, and for blocks the plug-ins that cannot be used."""
     if kind == "keys":
         return NameListPage(kind=kind, names=first_keys(), problems=())
     if kind != "blocks":
@@ -213,10 +210,7 @@ def name_page(kind: str, name: str) -> blocks.BlockPage | TaskEntry | MetricEntr
 
 
 def format_kind(page: NameListPage) -> list[str]:
-    """Return one line for each entry of a kind in the catalogue (blocks, tasks, metrics, …).
-
-    If a name is from a plug-in, its line names the plug-in.
-    """
+    """Return one line for each entry of a kind (blocks, tasks, …), with the plug-in that it is from."""
     if page.kind == "keys":
         return list(format_first_keys(entry for entry in page.names if isinstance(entry, KeyEntry)))
     listed, heading, rows = list[blocks.BlockEntry](), list[str](), list[tuple[str, str, str]]()
@@ -294,10 +288,7 @@ def _format_task(task: TaskEntry) -> Iterator[str]:
 
 
 def _example_rows(inputs: Sequence[str], targets: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield lines that show the inputs and the targets of an example.
-
-    If there is a target for each input token, it is shown below this token.
-    """
+    """Yield lines with the inputs and targets of an example, each target below its token if possible."""
     if len(inputs) != len(targets):
         yield from (("input", " ".join(inputs)), ("target", " ".join(targets)))
         return

@@ -29,10 +29,7 @@ def format_datasets(datasets: Sequence[Availability]) -> str:
 
 
 def format_check(found: Availability) -> str:
-    """Return the result of checking a dataset's files, with a line for each fault.
-
-    Each missing file has a line, too. Without faults, there is a single line.
-    """
+    """Return a line for each fault and each missing file of a dataset, or a single line without any."""
     name, dataset = found.dataset.name, found.dataset
     if found.faults or (found.files and not found.here):
         missing = (f"{name}: expected {files}, got nothing" for files in found.missing)

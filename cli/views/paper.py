@@ -146,10 +146,7 @@ def _claim_lines(claims: Sequence[PaperClaim], width: int) -> Iterator[str]:
 
 
 def _number_texts(verdict: StudyVerdict) -> tuple[str, str, str, str]:
-    """Return the numbers of a study's verdict as texts: ours, printed, seeds and missing trials.
-
-    A text is empty if its number is unknown or 0.
-    """
+    """Return ours, printed, seeds and missing trials of a verdict as texts; "" for what is unknown or 0."""
     finding = verdict.deciding
     effect, ends, _ = format_numbers(finding, verdict.verdict)
     ours = " ".join(filter(None, (effect, f"[{', '.join(ends)}]" if ends else "", finding.tested_for)))
