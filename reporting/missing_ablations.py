@@ -347,10 +347,7 @@ def _base_cells(study: Study, cells: Sequence[Trial]) -> dict[str, Trial]:
 
 
 def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCell:
-    """Convert a trial to a requested cell with the labels `model` and `change`.
-
-    All placeholders in the cell are filled, also the one for the size that makes costs equal.
-    """
+    """Convert a trial to a requested cell with all placeholders filled, also that of a matched size."""
     absent = [name for name, level in trial.levels.items() if level == ABSENT]
     values = {name: level for name, level in trial.levels.items() if name not in absent}
     if (matched := study.design.matched_size) is not None:

@@ -109,10 +109,7 @@ def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies:
 
 
 def named_metrics(*studies: Study) -> set[str]:
-    """Return the names of the metrics in the tables, figures and claims of these studies.
-
-    If one is a metric of a probe, the metrics that identify the probed model are added.
-    """
+    """Return the metrics in the studies' tables, figures and claims; of a probe, with those of its model."""
     specs = (spec for study in studies for spec in (*study.tables, *study.curves))
     named = {name for spec in specs for _, name in spec.named_metrics()}
     claims = (claim for study in studies for claim in study.claims)

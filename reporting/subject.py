@@ -72,10 +72,7 @@ def factor_column(factor: str) -> str:
 
 
 def trials_frame(outcomes: pl.DataFrame, levels: pl.DataFrame) -> pl.DataFrame:
-    """Add the stored results of each trial to its levels.
-
-    They are the status, the metrics and other stored columns. Trials without an outcome are left out.
-    """
+    """Add the status, metrics and other stored columns of each trial with an outcome to its levels."""
     known = metric_names(outcomes)
     names = [name for name in METRICS if name in known or not known] + sorted(known.difference(METRICS))
     measured = final_values(outcomes, names)
@@ -199,10 +196,7 @@ class ResultSubject:
         return Observations(values=tuple(values), gaps=gaps, trials=ids, cells=cells)
 
     def fixed(self, shown: Iterable[str | None]) -> Mapping[str, Level]:
-        """Return the levels that are the same in all of these trials, by factor.
-
-        The factors have several levels in the study. Factors in `shown` are left out.
-        """
+        """Return the levels that all trials share, of factors that vary in the study and are not `shown`."""
         named = [name for name in shown if name is not None]
         return fixed_levels([trial.levels for trial in self.trials], named, self.study.design)
 

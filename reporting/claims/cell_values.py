@@ -277,10 +277,7 @@ class CellResults:
         return any(math.isinf(ends[seed][1]) for ends in parts for seed in ends.keys() & set(seeds))
 
     def notes(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
-        """Return notes on picked cells, and on trainings that diverged or did not reach their target.
-
-        Diverged trainings count with the worst value of the metric.
-        """
+        """Return notes on picked cells, and on trainings that diverged or did not reach their target."""
         paired = self.differences(comparison, self._every)
         notes: list[MissingTrials] = []
         for quantity in iter_quantities(comparison):
@@ -369,10 +366,7 @@ class CellResults:
         return math.fsum(shares) / len(shares) if shares else 0.0
 
     def _predicted(self, number: Extrapolation, seed: int) -> float | None:
-        """Extrapolate the value of a larger model from smaller models, by a power law.
-
-        Return None if one of these values is missing or not positive.
-        """
+        """Extrapolate a larger model's value by a power law; None if a value is missing or not positive."""
         from ..statistics.power_law import fit_power_law  # noqa: PLC0415 -- loads NumPy
 
         points = [(self._parameters(cell), self._evaluate(part, seed)) for cell, part in number.parts]

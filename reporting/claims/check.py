@@ -416,10 +416,7 @@ class _LabelWriter:
         ]
 
     def _quantity(self, quantity: Quantity) -> str:
-        """Write a metric in a cell as text.
-
-        The short form has only the levels of the cell, unless there are none or metrics are named.
-        """
+        """Write a metric in a cell; in short only its levels, unless it has none or metrics are named."""
         kept = [
             (factor, level)
             for factor, level in quantity.cell

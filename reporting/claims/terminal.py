@@ -187,10 +187,7 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
 
 
 def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, list[str], str]:
-    """Format a comparison's effect or its bound, its interval and its p-value.
-
-    Unknown numbers are left out. Undecided comparisons have no p.
-    """
+    """Format a comparison's effect or bound, its interval, and its p if it is decided; "" if unknown."""
     effect = finding.effect_text
     if effect and finding.bounds is None:
         effect = f"×{effect}" if finding.is_ratio else with_sign(effect)

@@ -94,10 +94,7 @@ class CellFigure(PickKeys, CurveKind):
 
     @property
     def roles(self) -> dict[str, str]:
-        """Return the values of the study-file keys `x`, `y`, `series`, `panels` and `rows`, by key.
-
-        A value is a factor or another name, such as `epoch`. Keys that are not set are left out.
-        """
+        """Return the values of the keys `x`, `y`, `series`, `panels` and `rows` that are set, by key."""
         found = {role: getattr(self, role, None) for role in _ROLES}
         return {role: name for role, name in found.items() if name is not None}
 

@@ -60,10 +60,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One point of a figure: the average of `n` values.
-
-    `low` and `high` are the ends of its interval; they are None if there are too few values.
-    """
+    """One point of a figure: the average of `n` values, and its interval; None for too few values."""
 
     x: float
     y: float

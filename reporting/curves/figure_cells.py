@@ -263,10 +263,7 @@ def _by_index(metrics: pl.DataFrame, family: str) -> pl.DataFrame:
 def _locate_trials(
     spec: CellFigure, levels: Mapping[str, tuple[Level, ...]], trials: Sequence[Trial]
 ) -> tuple[pl.DataFrame, tuple[Mapping[str, Level], ...]]:
-    """Return each trial's position in the figure, and the levels of each cell.
-
-    The position is the index of the trial's level on the panels, on the series, and on the x and y axes.
-    """
+    """Return the index of each trial's panel, series, x and y, and the levels of each cell."""
     roles, shown = [spec.roles.get(role) for role in ("series", "x", "y")], tuple(spec.roles.values())
     columns = len(levels[spec.panels]) if spec.panels is not None else 1
     # a trial without a factor has a place only if the figure does not show this factor

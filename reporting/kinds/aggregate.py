@@ -69,10 +69,7 @@ class AggregateTable(ScoreKeys, TableKind):
 def _cells(
     method: str, spec: AggregateTable, scores: Scores, columns: Sequence[str], notes: Footnotes
 ) -> Iterator[Cell]:
-    """Yield the table cells of one method: the statistics of its scores over all tasks.
-
-    All cells are empty if the method has no value on some task.
-    """
+    """Yield the statistics of a method's scores over all tasks; empty cells if a task has no value."""
     from ..statistics.stratified_bootstrap import (  # noqa: PLC0415 -- loads NumPy
         INTERQUARTILE_MEAN,
         MEAN,

@@ -97,10 +97,7 @@ def _published(spec: BarFigure, cells: FigureCells, *, panel: int, x: int) -> fl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars(Content):
-    """The bars of one panel, with a bar for every level of a factor.
-
-    They are in the order of the study. If `points` is true, points are drawn instead of bars.
-    """
+    """The bars of one panel for the levels of a factor in study order, or points instead of bars."""
 
     bars: tuple[Bar, ...]
     points: bool

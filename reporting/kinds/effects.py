@@ -452,10 +452,7 @@ class Effects(Content):
 def _interaction(
     x: str, by: str, accented_level: Level | None, found: StudyModel, factors: Mapping[str, tuple[Level, ...]]
 ) -> Interaction:
-    """Return the lines of two factors: one for each level of the factor `by`, over the levels of `x`.
-
-    Means that cannot be estimated have no point.
-    """
+    """Return a line for each level of the factor `by` over the levels of `x`, with the known means."""
     means = found.level_means(x, by) if {x, by} <= factors.keys() else {}
     xs, series = factors.get(x, ()), factors.get(by, ())
     names = named_levels(by, series)

@@ -234,10 +234,7 @@ def law_cells(spec: LawKeys, subject: ResultSubject) -> LawCells:
 
 
 def fit_law(spec: LawKeys, cells: Sequence[LawCell]) -> tuple[PowerLaw | None, int]:
-    """Fit a power law to the cells of a series, except for held-out ones, the most expensive.
-
-    Also return the number of cells that are not held out.
-    """
+    """Fit a power law to the cells of a series that are not held out. Also return their number."""
     from ..statistics.power_law import (  # noqa: PLC0415 -- loads NumPy
         MIN_OFFSET_CELLS,
         error_of_means,

@@ -159,10 +159,7 @@ def _faults(
 
 
 def _name_fault(name: str, numbers: Mapping[str, PaperNumber]) -> str:
-    """Return why a text cannot quote a number; "" if it can.
-
-    The name is unknown, or the number has no value yet, is infinite, or lacks seeds of its study.
-    """
+    """Return why a number cannot be quoted, being unknown, infinite, or without a value or seeds, else ""."""
     base, _, end = name.rpartition(".")
     if name not in numbers and base in numbers and end in ("low", "high", "level", "n"):
         if f"{base}.n" not in numbers:

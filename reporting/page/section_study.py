@@ -255,10 +255,7 @@ def _models(inputs: Snapshot) -> Mapping[str, object] | None:
 
 
 def _resolved(study: Study, trial: Trial) -> str:
-    """Return the label of a model that a search has trained, such as `RECIPE, d_model=64`.
-
-    The label has the recipe, and the levels of the searched dimensions that set the size of the model.
-    """
+    """Return the label of a searched model: its recipe, and the dimensions that set its size."""
     paths = [("model", key) for key in SIZE_KEYS if ("model", key) != RECIPE_PATH]
     names = {name for path in paths for name in study.template.names_at(path, study.factors)}
     sizes = [
@@ -272,10 +269,7 @@ def _resolved(study: Study, trial: Trial) -> str:
 def _cells(
     inputs: Snapshot, model: ModelCost, trials: Sequence[Trial], size: float, *, matched: bool
 ) -> Iterator[str]:
-    """Yield the table cells of a model: its predicted costs, then those of its trainings.
-
-    If the study makes costs equal, the first are the size that was solved for the model, and its error.
-    """
+    """Yield a model's table cells: any solved size with its error, predicted costs, then trainings."""
     if matched:
         solved = model.size_match
         yield f"{solved.size:,}" if solved and solved.size is not None else _NONE

@@ -54,10 +54,7 @@ class RecipeComparison:
 
     @property
     def costs(self) -> list[RecipeCosts]:
-        """Return each recipe's costs, and their differences from the first recipe's.
-
-        Numbers are not rounded.
-        """
+        """Return each recipe's costs without rounding, and their differences from the first recipe's."""
         every = [
             RecipeCosts.of(recipe, analysis, self.sizes)
             for recipe, analysis in zip(self.recipes, self.analyses, strict=True)
@@ -73,10 +70,7 @@ class RecipeComparison:
         return [replace(each, parts=(), difference=difference(each)) for each in every]
 
     def __str__(self) -> str:
-        """Return a list of the recipes, each with a letter, and a table with one column per recipe.
-
-        The columns are side by side if they fit.
-        """
+        """Return the recipes by letters, and a table with a column for each, side by side if they fit."""
         letters = [letter(number) for number in range(len(self.recipes))]
         listed = [heading(recipe, f"  {name}  ") for name, recipe in zip(letters, self.recipes, strict=True)]
         figures = [figure for figure in _compared_figures(self.analyses, self.sizes) if any(figure[1])]

@@ -34,10 +34,7 @@ _NODES = 48  # nodes of each of the two integrals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """The standard deviation of a metric between the seeds of one point.
-
-    It is pooled over `points` points, with `degrees` degrees of freedom.
-    """
+    """The standard deviation of a metric between seeds, pooled over `points`, with its `degrees`."""
 
     sd: float
     degrees: int
@@ -236,10 +233,7 @@ def noise_floor(outcomes: pl.DataFrame, metric: str, seeds: int) -> NoiseFloor |
 
 
 def cell_of(settings: str) -> str:
-    """Return a key for the cell that has these settings.
-
-    Trials with equal keys differ only in the seed or in the version of activemem.
-    """
+    """Return a key for settings that differ only in the seed or in the version of activemem."""
     try:
         return trial_id(settings_from_json(settings).with_seed(0))
     except (ValueError, KeyError):  # a metric of a plug-in that is not loaded

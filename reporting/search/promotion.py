@@ -113,10 +113,7 @@ def find_winners(study: Study, found: SearchPoints, best: int) -> list[FoundPoin
 
 
 def find_baseline(study: Study, found: SearchPoints) -> FoundPoint | None:
-    """Return the search point that the study file names as its baseline, with its results.
-
-    Return None if the search has no baseline, or if some of the baseline's seeds are not done.
-    """
+    """Return the search point of the baseline, if there is one and all of its seeds are done."""
     if study.search is None or not study.search.baseline:
         return None
     key = point_key(study.search.baseline)
@@ -252,10 +249,7 @@ def _fixed(study: Study) -> dict[str, Level]:
 
 
 def _cell(study: Study, name: str, at: Mapping[str, Level], *, values: Mapping[str, Level], note: str) -> str:
-    """Return a search point as a `[[cells]]` table of TOML, with its complete recipe.
-
-    The table also has the name of the point, and its levels for placeholders outside the recipe.
-    """
+    """Return a search point as `[[cells]]` of TOML: its name, its complete recipe, and other levels."""
     assert study.search is not None
     needed = outer_names(study)
     trial = study.search.trial_of(values, study.seeds[0], at)

@@ -131,10 +131,7 @@ class PageServer:
     """Server of the pages of a store. It raises OSError if the address is taken."""
 
     def __init__(self, store: Store, access: Access, port: int, look_s: float | None = None) -> None:
-        """Listen on a port (0: any free one).
-
-        While a page is open, the store is checked each `look_s` seconds.
-        """
+        """Listen on a port (0: any free one). Open pages check the store each `look_s` seconds."""
         self.site, self.access = Site(store, look_s), access
         family = socket.AF_INET6 if ":" in access.host else socket.AF_INET
         # made here, not by uvicorn, so that a taken address raises an error at once

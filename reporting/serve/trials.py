@@ -105,10 +105,7 @@ def _row_levels(row: Mapping[str, Any]) -> dict[str, Level]:
 
 
 def factor_names(study: Study) -> list[str]:
-    """Return the names of the factors that distinguish the trials of a study.
-
-    For a search, these are mainly the recipe and the seed.
-    """
+    """Return the factors that distinguish a study's trials; for a search mainly recipe and seed."""
     if (search := study.search) is not None:
         rungs = [search.rungs.name] if search.rungs.rungs else []
         return [*column_names(study), *search.settings.across, *rungs, SEED]

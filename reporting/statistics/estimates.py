@@ -196,10 +196,7 @@ def _signed_ranks(differences: Sequence[float]) -> list[float]:
 
 
 def _sign_flip_p(weights: Sequence[float]) -> float:
-    """Return the p-value of a sign-flip test of the sum of `weights`.
-
-    It is the share of sign patterns whose sum is at least as far from 0 as the observed sum.
-    """
+    """Return the p of a sign-flip test: the share of sign patterns with a sum at least as far from 0."""
     import numpy as np  # noqa: PLC0415 -- a table without tests does not need it
 
     # sorted, so that the order of the values does not change the rounding of the sums

@@ -128,10 +128,7 @@ class FactorModel:
             )
 
     def effects(self) -> tuple[TermEffect, ...]:
-        """Return the effect of every term, factors before interactions.
-
-        The p-values are corrected for the number of terms.
-        """
+        """Return the effect of every term, factors first, with p-values corrected for their number."""
         # the interactions that the model omits may bias its terms
         left_out = [pair for pair in self.columns.pairs if pair not in self.estimable]
         aliases = biases(self.columns, self._terms, left_out)
@@ -164,10 +161,7 @@ class FactorModel:
         return self._contrasts(effects, mean=True)
 
     def deviations(self, factor: str) -> tuple[Contrast, ...]:
-        """Return the mean at each level of a factor, minus the mean over all levels.
-
-        The model must be able to estimate the factor.
-        """
+        """Return the mean at each level of an estimable factor, minus the mean over all levels."""
         return self._contrasts({(factor,): self.columns.effects((factor,))})
 
     @cached_property

@@ -125,10 +125,7 @@ class TableCells:
 
     @cached_property
     def _tallied(self) -> tuple[TalliesByLook, Mapping[CellKey, str]]:
-        """Return the values of each cell at each look (interim test), and remarks on some cells.
-
-        A remark says how many of a cell's levels have no value.
-        """
+        """Return each cell's values at each look (interim test), and remarks on levels without a value."""
         spec = self.spec
 
         def tally(trials: Sequence[Trial]) -> dict[CellKey, tuple[Tally, ...]]:
@@ -225,10 +222,7 @@ class TableCells:
         return table
 
     def _cell(self, row: str, column: TableColumn, best: Collection[CellKey]) -> Cell:
-        """Return the finished cell at a row and column.
-
-        A cell without trials in the study shows only the paper's number.
-        """
+        """Return the finished cell at a row and column; without trials it has only the paper's number."""
         place, metric, match = (row, column.level, column.metric.name), column.metric, self.published_match
         tally, estimate = self.tallies.get(place), self.estimates.get(place)
         baseline = (self.baselines.get(row, ""), column.level, metric.name)

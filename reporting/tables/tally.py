@@ -89,10 +89,7 @@ class Tally:
         return dict(zip(self.units, self.values, strict=True))
 
     def estimate(self, spread: Spread = "sd") -> Estimate | None:
-        """Return the mean of the values with its spread; None without values.
-
-        There are no values either if a trial is censored, that is, if it ended before it reached its target.
-        """
+        """Return the mean of the values with its spread; None without values, or with a censored trial."""
         return estimate(self.values, spread=spread) if self.values else None
 
     @property
@@ -233,10 +230,7 @@ def _seed_means(valued: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_counted(valued: pl.DataFrame, trials: Sequence[Trial], cost: str) -> pl.DataFrame:
-    """Give untrained trials the value of a cost, if it can be counted from their settings.
-
-    The costs of a failed trial's model are known, too.
-    """
+    """Give untrained and failed trials the value of a cost that can be counted from their settings."""
     uncounted = (*_UNTRAINED, ValueStatus.FAILED) if cost in MODEL_COSTS else _UNTRAINED
     counted = pl.Series(
         [

@@ -247,10 +247,7 @@ _LETTERS_OF_T1 = "ÆæŒœØøßÐðÞþŁłĐđŊŋ¡¿«»§"
 
 
 def escape(text: str) -> str:
-    """Return the text as LaTeX code, with special characters escaped.
-
-    Characters that the T1 encoding does not have are replaced.
-    """
+    """Return the text as LaTeX code: special characters are escaped, and those that T1 lacks replaced."""
     # TeX would join two hyphens to a dash
     return "".join(map(_escape_character, replace_unprintable(text))).replace("--", "-{}-")
 

@@ -1,7 +1,4 @@
-"""A table as Markdown with pipes.
-
-As on GitHub, small type is `<sub>`, and footnote marks are `<sup>`.
-"""
+"""A table as Markdown with pipes. As on GitHub, `<sub>` is small type, and `<sup>` marks footnotes."""
 
 from __future__ import annotations
 
