@@ -321,7 +321,10 @@ def _layer(
 
 
 def _value(name: str, text: str) -> float | bool | str | list[str]:
-    """Convert the text of an environment variable to the type of its setting, if it fits."""
+    """Convert the text of an environment variable to the type of its setting.
+
+    A text that does not fit is returned unchanged.
+    """
     if name == "plugins":
         return [each for each in text.split(os.pathsep) if each]
     if name in ("cpus", "gpus", "time_limit_s"):

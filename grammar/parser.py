@@ -246,7 +246,10 @@ _STRAY_MESSAGES = {
 
 
 def parse_syntax(text: str, faults: FaultCollector) -> Syntax:
-    """Return the syntax tree of the text; report unreadable parts, which become ErrorSyntax."""
+    """Return the syntax tree of the text.
+
+    Unreadable parts are reported in `faults` and become ErrorSyntax.
+    """
     return _RecipeParser(text, faults).recipe()
 
 

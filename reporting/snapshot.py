@@ -138,7 +138,10 @@ class Snapshot:
         return check_claims(self.study.with_later_seeds(), self.outcomes, self.claim_metrics)
 
     def prediction(self, law: Extrapolation) -> Interval | None:
-        """Predict a larger model's value with a 95 % interval, as in a table of the kind `scaling`."""
+        """Predict the value of a larger model by a power law, with a 95 % interval; None if unknown.
+
+        The interval is the one in tables of the kind `scaling`.
+        """
         from ..studies.claims.comparisons import iter_quantities  # noqa: PLC0415 -- as above
         from .claims.cell_values import CellResults  # noqa: PLC0415 -- as above
 

@@ -49,7 +49,7 @@ def remove(path: Path) -> None:
     """Remove a file, or a folder with its contents. A missing one is ignored."""
     try:
         path.unlink(missing_ok=True)
-    except (IsADirectoryError, PermissionError):  # the latter for a folder on macOS
+    except OSError:  # IsADirectoryError for a folder on Linux, PermissionError on macOS
         if not path.is_dir():
             raise
         shutil.rmtree(path, ignore_errors=True)

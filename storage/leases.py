@@ -252,7 +252,10 @@ class Leases:
         )
 
     def _keep(self, lease: Lease) -> None:
-        """Let a background thread renew this lease; it ends with this process, or when no lease is left."""
+        """Let a background thread renew this lease; start the thread if there is none.
+
+        The thread ends when this process ends or holds no lease.
+        """
         with self._lock:
             self._held.add(lease)
             if self._renewal is None:

@@ -103,7 +103,10 @@ def begun_trials(root: Path, study: str) -> set[str]:
 
 
 def is_begun(folder: Path) -> bool:
-    """Return whether a checkpoint folder names its trial, so that its creation was not cut short."""
+    """Return whether a checkpoint folder says which trial it belongs to.
+
+    It does not if the process was killed while it created the folder.
+    """
     return _begun_or_none(folder) is not None
 
 

@@ -91,7 +91,10 @@ class Transducer(nn.Module, ABC, Generic[StateT]):
         """Return the next output (batch, outputs) and state, given the embedding of the output before it."""
 
     def attention_weights(self, state: StateT) -> Tensor | None:
-        """Return the last output's attention weights (batch, n) for the source positions, or None."""
+        """Return the last output's attention weights for the source positions, (batch, n).
+
+        None without attention.
+        """
         return None
 
 

@@ -53,7 +53,10 @@ class Persistent(Initialisable):
 
 
 def attend_persistent(vectors: Persistent, q: Tensor, dropout: Dropout) -> Tensor:
-    """Return the attention to persistent vectors only of scaled queries q (heads, batch, queries, width)."""
+    """Attend to persistent vectors only, with scaled queries q (heads, batch, queries, width).
+
+    The result has the shape of q.
+    """
     keys, values = vectors.keys_values()
     scores = q.flatten(1, 2) @ keys.transpose(1, 2)  # (heads, batch · queries, N)
     weights = dropout(torch.softmax(scores.view(*q.shape[:-1], scores.shape[-1]), -1))

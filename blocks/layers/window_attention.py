@@ -102,7 +102,7 @@ class AdaptiveSpans(Initialisable):
         self.max_distance = self._max_distance(highest)
 
     def _max_distance(self, z: float) -> int:
-        """Return the greatest distance, a multiple of GRANULARITY, that a head of span z · `span` sees."""
+        """Return the greatest distance that a head of span z · `span` sees, rounded up to GRANULARITY."""
         seen = math.ceil(self.ramp + z * self.span) + self.nearest - 1
         return -(-seen // GRANULARITY) * GRANULARITY
 

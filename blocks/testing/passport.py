@@ -228,12 +228,12 @@ def _steps(node: nodes.BlockNode, text: str) -> Check:
         for check in conformance.STEP_CHECKS:
             _run(check, text, causal=True)
         block = make_block(node, causal=True)
+        window = conformance.stated_cost(node, causal=True, length=40).window
         if not block.state_is_bounded:
             kept = block.context_length
             return True, "in pieces as in one pass" + ("; sees all of the past" if kept is None else "")
         _, state = block.step(random_sequences(1, 3), None)
         numbers = 0 if state is None else state.numel()
-        window = conformance.stated_cost(node, causal=True, length=40).window
         assert numbers == window, f"expected a state of {window:,} numbers as stated, got {numbers:,}"
         return True, f"in pieces as in one pass; a state of {numbers:,} numbers, as stated"
 

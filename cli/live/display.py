@@ -118,7 +118,7 @@ def format_others(others: Sequence[ClaimedElsewhere]) -> str:
 def live_display(
     name: str, progress: StudyProgress, names: TrialNameColumns, headline: Headline
 ) -> Iterator[Listener]:
-    """Yield a listener that shows a running study on standard error, until the end on a terminal."""
+    """Yield a listener that shows a running study on standard error, redrawn if it is a terminal."""
     console = Console(stderr=True, highlight=False)
     display = Display(name, progress, console, names, headline)
     with drawing(console, display.render):

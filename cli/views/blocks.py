@@ -206,5 +206,11 @@ def format_passport(passport: Passport) -> str:
     for check in passport.checks:
         start = f"  {check.name:<{width}}  {_MARKS[check.passed]:<4}  "
         indent = " " * len(start)
-        rows += wrap(start + check.finding, WIDTH, subsequent_indent=indent, break_on_hyphens=False)
+        rows += wrap(
+            check.finding,
+            WIDTH,
+            initial_indent=start,
+            subsequent_indent=indent,
+            break_on_hyphens=False,
+        )
     return "\n".join(rows)

@@ -98,7 +98,10 @@ class KeyFact(NamedTuple):
 
 
 def iter_keys(model: type[StrictModel], prefix: str = "") -> Iterator[KeyFact]:
-    """Yield the keys of a table of study files, each followed by the keys of its inline tables."""
+    """Yield the keys of a table of study files, whose Pydantic class is `model`.
+
+    A key that takes inline tables is followed by the keys of these tables.
+    """
     described = key_descriptions(model)
     for key, field in model.model_fields.items():
         name = f"{prefix}{key}"

@@ -13,7 +13,7 @@ from .treebank_files import describe_missing, find_treebank_files, read_treebank
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Availability:
-    """The files of a dataset that are in a folder, and messages about `missing` files and their `faults`."""
+    """The files of a dataset that are in a folder, with messages about missing and faulty ones."""
 
     dataset: Dataset
     folder: Path

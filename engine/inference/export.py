@@ -1,4 +1,7 @@
-"""Export of a trained model as a program that runs without activemem, and gives the same outputs."""
+"""Export of a trained model as a program that runs without activemem.
+
+Its outputs are compared with those of the model.
+"""
 
 from __future__ import annotations
 

@@ -75,7 +75,10 @@ class TreeCosts(OutputCosts):
         return _cost((self._words[sentences] - tags).abs(), open_brackets.abs())
 
     def least(self, sentences: Tensor, symbols: Tensor, left: Bounds) -> Tensor:
-        """Return a lower bound (rows,) on the cost of each unfinished output: missing tags, then brackets."""
+        """Return a lower bound (rows,) on the cost of each unfinished output.
+
+        Missing tags count first, then brackets.
+        """
         missing = self._words[sentences] - self._tags[symbols].sum(1)
         # the end symbol takes one of the places
         most = left.max_length - 1

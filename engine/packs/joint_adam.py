@@ -57,7 +57,10 @@ class JointAdam:
         return joint
 
     def step(self) -> bool:
-        """Update all weights from their gradients, or return False if the trainings' rates differ."""
+        """Update all weights from their gradients.
+
+        Return False, without an update, if the learning rates of the trainings differ.
+        """
         rates = [[group["lr"] for group in optimizer.param_groups] for optimizer in self._optimizers]
         if any(each != rates[0] for each in rates):
             return False

@@ -41,7 +41,7 @@ def form_of(settings: TrialSettings) -> str | None:
     form = {
         "model": settings.model.model_dump(mode="json"),
         "interface": repr((task.spec.kind, task.interface)),
-        # they determine the loss and the shapes of batches
+        # the task determines the loss and the shapes of batches
         "task": task.model_dump(mode="json") if isinstance(task, GeneratedTask) else None,
         "batch_size": train.batch_size,
         "steps_per_epoch": train.steps_per_epoch,
@@ -157,7 +157,10 @@ class Packer:
                 waiting.append((form, members))
 
     def _try_pack(self, form: str, members: Sequence[Member]) -> bool:
-        """Take the steps of a pack and return True; after a failure, allow only smaller packs."""
+        """Take the steps of a pack, and return whether this succeeds.
+
+        After a failure, only smaller packs are allowed.
+        """
         try:
             take_steps_together(members)
         except Exception as error:  # noqa: BLE001 -- any error fails only the trial that causes it

@@ -187,7 +187,10 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
 
 
 def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, list[str], str]:
-    """Format a comparison's effect or bound, its interval, and its p if it is decided; "" if unknown."""
+    """Format a comparison's effect or bound, its interval, and its p if it is decided.
+
+    What is unknown is "", and an unknown interval is empty.
+    """
     effect = finding.effect_text
     if effect and finding.bounds is None:
         effect = f"×{effect}" if finding.is_ratio else with_sign(effect)

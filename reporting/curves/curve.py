@@ -60,7 +60,10 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One point of a figure: the average of `n` values, and its interval; None for too few values."""
+    """One point of a figure: the average of `n` values, and the ends `low` and `high` of its interval.
+
+    The ends are None for too few values.
+    """
 
     x: float
     y: float

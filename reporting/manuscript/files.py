@@ -176,7 +176,9 @@ def _compute(studies: Sequence[Snapshot]) -> Iterator[str]:
     verdicts and tables may use them, and so do the earlier trials that a trial continues. Other stored trials
     that the studies do not have any more are counted apart.
     """
-    rows = pl.concat([now.trainings for now in studies], how="diagonal")
+    columns = ("trial", "status", "seconds", "flops", "device", "version", "commit")
+    versions = ("torch_version", "cuda_version", "python_version")
+    rows = pl.concat([now.trainings.select(*columns, *versions) for now in studies])
     rows = rows.unique("trial").sort("device", "trial")
     statuses = Counter(rows["status"].to_list())
     counts = ", ".join(f"{count:,} {status}" for status, count in sorted(statuses.items()))
@@ -184,10 +186,10 @@ def _compute(studies: Sequence[Snapshot]) -> Iterator[str]:
     devices = [f"{device} ({plural(len(group), 'trial')}, {_hours(group)})" for (device,), group in groups]
     devices = devices if len(devices) > 1 else rows["device"][:1].to_list()
     pythons = rows["python_version"].drop_nulls().unique().sort().to_list()
-    versions = [*program_words(rows), *([f"Python {', '.join(pythons)}"] if pythons else [])]
+    programs = [*program_words(rows), *([f"Python {', '.join(pythons)}"] if pythons else [])]
     work = COSTS["flops"].format(fsum(rows["flops"]))
     text = f"{plural(len(rows), 'trial')} ({counts}) trained for {_hours(rows)} and {work} in all"
-    words = f"{text}, on {'; '.join(devices)}. Versions: {', '.join(versions)}."
+    words = f"{text}, on {'; '.join(devices)}. Versions: {', '.join(programs)}."
     stored = [
         own_costs(now.outcomes).filter(study=now.study.name).select("trial", "seconds") for now in studies
     ]

@@ -116,7 +116,10 @@ def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterat
 
 
 def lead_by_chance(found: SearchPoints, baseline: FoundPoint, noise: Noise) -> float | None:
-    """Return how far luck may put the best point ahead in 95 % of searches; None without other points."""
+    """Return how far the best point may lead the baseline by luck.
+
+    In 95 % of searches, the lead by luck is smaller. Return None if there are no other points.
+    """
     others = [point for point in found.complete if point is not baseline]
     if not others:
         return None

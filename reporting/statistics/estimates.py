@@ -138,7 +138,10 @@ def smallest_p(n: int) -> float:
 
 
 def t_test_p(errors: float, count: float) -> float:
-    """Return the two-sided p-value of a t test of `count` values, `errors` standard errors away from 0."""
+    """Return the two-sided p-value of a t test that the mean of `count` values is 0.
+
+    Their mean is `errors` standard errors away from 0.
+    """
     from scipy.special import stdtr  # noqa: PLC0415 -- a table of deviations does not need it
 
     return min(1.0, 2 * float(stdtr(count - 1, -abs(errors))))
@@ -196,7 +199,10 @@ def _signed_ranks(differences: Sequence[float]) -> list[float]:
 
 
 def _sign_flip_p(weights: Sequence[float]) -> float:
-    """Return the p of a sign-flip test: the share of sign patterns with a sum at least as far from 0."""
+    """Return the p-value of a sign-flip test of the sum of `weights`.
+
+    It is the share of sign patterns whose sum is at least as far from 0 as the observed sum.
+    """
     import numpy as np  # noqa: PLC0415 -- a table without tests does not need it
 
     # sorted, so that the order of the values does not change the rounding of the sums

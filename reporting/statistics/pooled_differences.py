@@ -36,7 +36,10 @@ def permutation_decides(n: int, tests: int, alpha: float = 1.0) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """The variance, from all cells, of a difference between two cells with the same seed."""
+    """The variance of a difference between two cells with the same seed.
+
+    It is estimated from all cells, with `degrees` degrees of freedom.
+    """
 
     variance: float
     degrees: int

@@ -44,7 +44,7 @@ class Statistic:
 
 
 def interquartile_mean(runs: Sequence[Floats]) -> Floats:
-    """Return the mean of the runs without the lowest and the highest quarter, rounded down."""
+    """Return the mean of the runs without the lowest and highest quarter (rounded down to whole runs)."""
     every = np.sort(np.concatenate(list(runs), axis=1), axis=1)
     cut = every.shape[1] // 4
     return every[:, cut : every.shape[1] - cut].mean(axis=1)

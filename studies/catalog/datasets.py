@@ -55,9 +55,10 @@ class SourceFile:
 class Dataset:
     """A dataset that a study can name.
 
-    Subclasses are texts, sentence pairs and treebanks; own rows are of this class. `folder` is the dataset's
-    folder inside the data folder, unless the dataset is `installed` with this package. `own` is true if a
-    study file names its files. `manual_instructions` says where to get files that cannot be downloaded.
+    Subclasses are texts, sentence pairs and treebanks; own rows and own tokenizers are of this class.
+    `folder` is the dataset's folder inside the data folder, unless the dataset is `installed` with this
+    package. `own` is true if a study file names its files. `manual_instructions` says where to get files that
+    cannot be downloaded.
     """
 
     KIND: ClassVar[str] = "corpus"
@@ -205,7 +206,7 @@ DatasetT = TypeVar("DatasetT", bound=Dataset)
 
 def register_dataset(dataset: Dataset) -> None:
     """Register a dataset; raise PluginError for an invalid dataset or a name that is taken."""
-    if not isinstance(dataset, Dataset):
+    if not isinstance(dataset, tuple(KINDS.values())):
         raise PluginError(f"expected a Corpus, a ParallelCorpus or a Treebank, got {dataset!r}")
     if taken := _datasets().get(dataset.name):
         raise PluginError(f"{taken.KIND} '{dataset.name}' is already defined")

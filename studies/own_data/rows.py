@@ -1,4 +1,7 @@
-"""Rows of a user's data, such as a sequence with its label, checked when a study is read and trains."""
+"""Rows of a user's data, such as a sequence with its label.
+
+They are checked when a study is read, and again when its trials train.
+"""
 
 from __future__ import annotations
 
@@ -269,7 +272,10 @@ def read_part(
 
 
 def draw_split(layout: OwnLayout, row: Row) -> Row:
-    """Return the row with its final split, if rows are held out for splits without rows of their own."""
+    """Return the row with its final split, after rows are held out from training.
+
+    Rows are held out for a split that has no rows of its own.
+    """
     if row.split != "train" or not (layout.dev_share or layout.test_share):
         return row
     shares = HeldOutFractions(dev=layout.dev_share, test=layout.test_share)

@@ -254,7 +254,10 @@ def iter_documents(path: Path, column: str) -> Iterator[str]:
 
 
 def _digests(reader: Reader, name: str, key: str) -> tuple[str, ...] | None:
-    """Return the SHA-256 of one Parquet file or, by name, of all in a folder; None after a fault."""
+    """Return the SHA-256 of a Parquet file, or of all Parquet files in a folder, sorted by file name.
+
+    Return None if faults are reported.
+    """
     path = reader.locate(name)
     files = sorted(path.rglob(f"*{_FORM}")) if path.is_dir() else [path]
     if not files or files[0].suffix.lower() != _FORM:

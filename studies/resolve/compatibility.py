@@ -129,7 +129,7 @@ def _streams(task: TaskSettings) -> bool:
 
 
 def covers_nothing(root: Node) -> bool:
-    """Return whether a coverage penalty has no effect, as on a `seq2seq` without attention."""
+    """Return whether this is a `seq2seq` without attention, on which a coverage penalty has no effect."""
     return isinstance(root, BlockNode) and root.name == "seq2seq" and "attention" not in dict(root.arguments)
 
 

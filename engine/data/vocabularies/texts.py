@@ -291,7 +291,10 @@ def split_lines(data: bytes) -> list[bytes]:
 
 
 def _bytes_of_lines(data: bytes, count: int) -> IntArray:
-    """Return the number of bytes of each of `count` lines, or equal shares without as many line breaks."""
+    """Return the number of bytes of each of `count` lines.
+
+    If the text does not have `count` line breaks, each line gets an equal share of the bytes.
+    """
     sizes = np.diff(_offsets(np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")) + 1))
     if len(sizes) != count:
         sizes = np.full(count, len(data) // count)
@@ -304,7 +307,7 @@ def _offsets(ends: IntArray) -> IntArray:
 
 
 def _words_of_lines(data: bytes, ends: IntArray) -> IntArray:
-    # a word begins at each byte after a space that is not a space
+    # a word begins at each byte that is not a space and follows one
     ink = np.frombuffer(data.translate(_NON_SPACE), np.bool_)
     begins = ink.copy()
     begins[1:] &= ~ink[:-1]
