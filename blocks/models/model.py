@@ -545,7 +545,7 @@ def _check_lengths(lengths: object, inputs: Tensor) -> None:
         got = shorten(repr(lengths), 60, placeholder=" …")
     else:
         got = describe_value(lengths)
-    expected = f"a tensor with a whole number up to {longest} for each of {batch} sequences"
+    expected = f"a tensor of shape ({batch},), a whole number up to {longest} for each sequence"
     raise InputError(f"lengths: expected {expected}, got {got}")
 
 
