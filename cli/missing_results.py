@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ..plugins import has_plugins, loaded_files
+from ..plugins import loaded_files
 from ..storage import Store
 from ..storage.rows import KEY_COLUMNS
 from ..studies.last_run import load_last_run, other_results
@@ -176,7 +176,7 @@ def note_stale_trials(results: StudyResults) -> None:
             return
     have = f"the store has {plural(len(stale), 'trial')} of other versions of {study.name}"
     why = describe_changed_settings(latest, study) or "other seeds, file, data, code or --set"
-    reused = ", unless --keep-stale has reused them" if has_plugins() else ""
+    reused = ", unless --keep-stale has reused them" if any(each.code for each in latest) else ""
     argument = _study_argument(study, store) if is_from_file else study.name
     see = _command(store, "study", "forget", argument, stale=True, dry_run=True)
     print_stderr(f"{have} ({why}), which are not counted{reused}; list them before you remove them: {see}")
