@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
-from ....studies.catalog.tasks.language_model import word_characters
+from ....studies.catalog.tasks.language_model import combining_marks, word_pattern
 from ....studies.own_data.summary import MIN_PIECES
 from ...corpora.files import DataError
 from .sentences import SentenceVocabulary
@@ -153,15 +153,18 @@ def separate_punctuation(line: str) -> str:
     A hyphen inside a word becomes ` @-@ `. The first paper trains on this form (section 4.1). Marks that
     already have this form stay: `<unk>`, `@-@`, `@,@`, `@.@`.
     """
-    hyphen, marks = _separated(ascii_only=line.isascii())
-    return " ".join(marks.sub(r" \1 ", hyphen.sub(" @-@ ", line.lower())).split())
+    hyphen, part = _patterns(ascii_only=line.isascii())
+    return " ".join(part.findall(hyphen.sub(" @-@ ", line.lower())))
 
 
 @cache
-def _separated(*, ascii_only: bool) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return patterns of a hyphen inside a word, and of what spaces separate from words."""
-    word = word_characters(ascii_only=ascii_only)
-    return re.compile(rf"(?<=[{word}])-(?=[{word}])"), re.compile(rf"({_PROTECTED}|[^{word}\s])")
+def _patterns(*, ascii_only: bool) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return patterns of a hyphen inside a word, and of the parts that spaces separate."""
+    marks = "" if ascii_only else combining_marks()
+    return (
+        re.compile(rf"(?<=[\w{marks}])-(?=\w)"),
+        re.compile(rf"{_PROTECTED}|{word_pattern(ascii_only=ascii_only).pattern}"),
+    )
 
 
 def _split_long_line(line: str) -> list[str]:

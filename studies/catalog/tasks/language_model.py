@@ -30,26 +30,28 @@ UNBOUNDED_PAST = 1 << 30
 
 
 @cache
-def word_characters(*, ascii_only: bool) -> str:
-    """Return the characters of words, for a class of a regular expression.
+def combining_marks() -> str:
+    """Return what may follow a letter within a word, as ranges for a class of a regular expression.
 
-    Vowel signs, accents after their letter and joiners belong to words; `re` does not count them to `\\w`.
+    These are vowel signs, accents after their letter, and joiners; `re` does not count them to `\\w`.
     """
-    if ascii_only:
-        return r"\w"
-    marks = (each for each in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(each)[0] == "M")
-    return "".join((r"\w\u200c\u200d", *marks))
+    categories = map(unicodedata.category, map(chr, range(sys.maxunicode + 1)))
+    marks = [number for number, category in enumerate(categories) if category[0] == "M"]
+    known = set(marks)
+    starts, ends = ([each for each in marks if each + step not in known] for step in (-1, 1))
+    ranges = (f"{chr(low)}-{chr(high)}" for low, high in zip(starts, ends, strict=True))
+    return "".join((r"\u200c\u200d", *ranges))
 
 
 @cache
-def _word_pattern(*, ascii_only: bool) -> re.Pattern[str]:
-    characters = word_characters(ascii_only=ascii_only)
-    return re.compile(rf"[{characters}]+|[^{characters}\s]")
+def word_pattern(*, ascii_only: bool) -> re.Pattern[str]:
+    """Return the pattern of a word or of a single sign, in a text that is ASCII or not."""
+    return re.compile(r"\w+|[^\w\s]" if ascii_only else rf"\w+(?:[{combining_marks()}]+\w*)*|[^\w\s]")
 
 
 def split_words(sentence: str) -> list[str]:
     """Split a sentence into lower-case words, with each punctuation mark as a word."""
-    return _word_pattern(ascii_only=sentence.isascii()).findall(sentence.lower())
+    return word_pattern(ascii_only=sentence.isascii()).findall(sentence.lower())
 
 
 class LanguageModelSettings(TaskSettings):

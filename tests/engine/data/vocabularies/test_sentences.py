@@ -110,6 +110,7 @@ def test_accents_after_their_letter_and_vowel_signs_are_parts_of_words():
     words = learn_vocabulary("words", SENTENCES, 12)
     assert words.normalise("हिन्दी, किताब।") == "हिन्दी , किताब ।"
     assert words.normalise("E\u0301te\u0301-là") == "e\u0301te\u0301 - là"
+    assert words.normalise("I \u2764\ufe0flove it") == "i \u2764 \ufe0f love it"
     assert words.normalise("می\u200cروم؟") == "می\u200cروم ؟"
 
 
