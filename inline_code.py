@@ -1,6 +1,7 @@
-"""The code of what a script or a notebook's cell registers, with the globals that it uses.
+"""The code of what a script or a notebook's cell registers.
 
-The text of a cell is not all of its code, because other cells define functions and constants that it uses.
+The text of a script is its code. The text of a cell is not all of its code, because other cells define
+functions and constants that it uses.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ UNSAVED: Final = "the unsaved code of "
 
 
 class InlineCode:
-    """The code that registers an item outside of plug-ins, and the globals that this code uses.
+    """The code that registers an item outside of plug-ins; of a cell, with the globals that it uses.
 
-    `owner` names the code, and stays the same after an edit. Of an imported module only the text counts, as
-    of a plug-in in a file.
+    `owner` names the code, and stays the same after an edit. Of a script or an imported module only the text
+    counts, as of a plug-in in a file.
     """
 
     def __init__(self, item: str, frame: FrameType) -> None:
@@ -49,12 +50,14 @@ class InlineCode:
         self._text = text or _compiled_text(frame.f_code)
         self._file_of_text = self._file if text else None
         path, is_main = Path(self._file), self._globals.get("__name__") == "__main__"
-        if is_file := path.is_file():
+        # with a debugger, cells are files of ipykernel
+        if is_file := path.is_file() and not path.parent.name.startswith("ipykernel_"):
             self.owner = f"{SCRIPT}{path.name}" if is_main else path.name
         else:
-            self.owner = f"{UNSAVED if self._file in ('<stdin>', '<string>') else CELL}{item}"
+            is_unsaved = self._file.startswith(("<stdin>", "<string>", "<python-input"))
+            self.owner = f"{UNSAVED if is_unsaved else CELL}{item}"
         self._statement, self._used, self._own = None, dict[str, Any](), set[str]()
-        if is_main or not is_file:
+        if not is_file:
             self._statement, self._own = _statement(text, frame)
             self._used = self._present(_names(self._statement, "LOAD_NAME"))  # such as a base class
         self._then = repr(self._describe(self._used))
@@ -78,7 +81,10 @@ class InlineCode:
         the code itself assigns, such as a counter.
         """
         found, waiting, seen, others = dict[str, str](), dict(objects), set[int](), set[str]()
-        assigned = set(_assigned(self._statement)) if self._statement else set[str]()
+        texts, assigned, attributes = set[str](), set[str](), set[str]()
+        if self._statement:
+            assigned.update(_assigned(self._statement))
+            attributes.update(_names(self._statement, "STORE_ATTR"))
         while waiting:
             name, value = waiting.popitem()
             value = _undecorated(value)
@@ -92,8 +98,9 @@ class InlineCode:
                 code = value.__code__
                 found[name] = value.__qualname__
                 if code.co_filename != self._file_of_text:
-                    found[name] += _source(code.co_filename) or _compiled_text(code)
+                    texts.add(_source(code.co_filename) or _compiled_text(code))
                 assigned.update(_names(code, "STORE_GLOBAL"))
+                attributes.update(_names(code, "STORE_ATTR"))
                 waiting |= self._present(_names(code, "LOAD_GLOBAL")) | _bound_values(name, value)
             elif isinstance(value, type) and value.__module__ == self._globals.get("__name__"):
                 found[name] = value.__qualname__
@@ -101,7 +108,11 @@ class InlineCode:
             elif name in self._globals and not hasattr(value, "__name__"):
                 others.add(name)
         self._report(others - assigned)
-        return sorted(each for each in found.items() if each[0].partition(".")[0] not in assigned)
+        for name in list(found):
+            root, *path = name.split(".")
+            if root in assigned or attributes.intersection(path):
+                del found[name]
+        return [*sorted(found.items()), *(("", text) for text in sorted(texts))]
 
     def _report(self, names: set[str]) -> None:
         if new := sorted(name for name in names - self._own if (self._file, name) not in _reported):
@@ -118,8 +129,14 @@ def _statement(text: str, frame: FrameType) -> tuple[CodeType, set[str]]:
         code = compile(ast.Module([node], []), "", "exec")
     except (SyntaxError, StopIteration):  # a cell that awaits, or a script that was edited meanwhile
         return frame.f_code, set()
-    stored = (each for each in ast.walk(tree) if isinstance(each, ast.Name))
-    return code, {each.id for each in stored if isinstance(each.ctx, ast.Store)}
+    own = set[str]()
+    for each in ast.walk(tree):
+        match each:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                own.add(name)
+            case ast.alias(name=name, asname=asname):
+                own.add((asname or name).partition(".")[0])
+    return code, own
 
 
 @lru_cache(maxsize=4096)
