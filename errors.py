@@ -206,12 +206,14 @@ def validation_fault(error: ErrorDetails, shown: str) -> str:
 
 def plain_value(value: Any) -> Any:  # noqa: ANN401 -- any argument of a user
     """Return a number or truth value of another library, such as numpy's int64, as one of Python."""
-    if isinstance(value, str | int | float):
+    if isinstance(value, str | int):
         return value
-    if getattr(value, "shape", None) == ():
-        return value.item()
-    with suppress(TypeError):
-        return index(value)
+    if isinstance(value, float):
+        return float(value)
+    shape = getattr(value, "shape", ())
+    with suppress(AttributeError, RuntimeError, TypeError):  # such as a tensor on the meta device
+        if isinstance(shape, tuple) and not shape:
+            return value.item() if hasattr(value, "item") else index(value)
     return float(value) if isinstance(value, Real) else value
 
 

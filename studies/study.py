@@ -489,17 +489,19 @@ def find_study_file(name_or_path: str | Path) -> Path:
     """
     shipped = shipped_studies()
     name, path = str(name_or_path), Path(name_or_path)
+    is_folder = False
     with suppress(OSError):  # the name is too long
         if path.is_file():
             return path
+        is_folder = path.is_dir()
     if name in shipped:
         return shipped[name]
     if not name.strip():
         name, message = "study", "expected the name of a study, its file or its text, got nothing"
+    elif is_folder:
+        message = "expected a study file, got a folder"
     elif "=" in name and path.suffix != ".toml":
         name, message = "study", "there is no such file, and the text of a study has line breaks"
-    elif path.is_dir():
-        message = "expected a study file, got a folder"
     elif is_path(name):
         begin = f"; write one to begin with: {command_line('study', 'new', str(path))}"
         message = f"there is no such file{hint_beside(path) or hint(path.stem, shipped) or begin}"

@@ -538,8 +538,8 @@ def _check_lengths(lengths: object, inputs: Tensor) -> None:
     """
     batch, longest = inputs.shape[:2]
     if isinstance(lengths, Tensor):
-        fits = lengths.shape == inputs.shape[:1] and not lengths.is_floating_point()
-        is_known = lengths.device.type == "cpu" and not are_operations_rewritten()
+        fits = lengths.shape == inputs.shape[:1] and not (lengths.is_floating_point() or lengths.is_complex())
+        is_known = lengths.device.type == "cpu" and not are_operations_rewritten() and type(lengths) is Tensor
         if fits and not (is_known and max(lengths.tolist(), default=0) > longest):
             return
         got = shorten(repr(lengths), 60, placeholder=" …")

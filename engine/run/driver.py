@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -155,13 +156,15 @@ def run_study(
         trial_ids=trial_ids,
     )
     if summary.stop_signal is not None:
+        sys.stdout.flush()
+        sys.stderr.flush()
         signal.raise_signal(summary.stop_signal)
     return summary
 
 
 def _trials_fault(study: Study, store: Store, trial_ids: Collection[str] | None) -> str | None:
     """Return an error message for ids that no trial of the study has, else None."""
-    if trial_ids is None:
+    if not trial_ids:
         return None
     if study.search is not None:
         return "trial_ids: a search has no trials to select, because they are not known in advance"
@@ -311,7 +314,8 @@ def _run_round(
             raise MachineError(counter.machine_failure)
         with storing():  # all outcomes are stored by now, and the next run can merge their files
             store.upkeep.compact()
-        return _summary(study, store, counter, stop_signal=stop.stop_signal, given_up=given_up)
+        summary = _summary(study, store, counter, given_up=given_up)
+    return replace(summary, stop_signal=stop.stop_signal)
 
 
 def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) -> None:
@@ -484,7 +488,6 @@ def _summary(
     store: Store,
     counter: RunCounter,
     *,
-    stop_signal: signal.Signals | None,
     given_up: list[str],
 ) -> Summary:
     if study.search is None:
@@ -503,5 +506,4 @@ def _summary(
         left=left,
         given_up=tuple(given_up),
         stop_reason=f"{plural(failed, 'trial')} failed" if counter.has_failed_too_often else None,
-        stop_signal=stop_signal,
     )
