@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -52,13 +53,12 @@ class SourceFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dataset:
-    """A dataset that a study can name.
+class Dataset(ABC):
+    """Base class of the datasets that a study can name.
 
-    Subclasses are texts, sentence pairs and treebanks; own rows and own tokenizers are of this class.
-    `folder` is the dataset's folder inside the data folder, unless the dataset is `installed` with this
-    package. `own` is true if a study file names its files. `manual_instructions` says where to get files that
-    cannot be downloaded.
+    They are texts, sentence pairs and treebanks. `folder` is the dataset's folder inside the data folder,
+    unless the dataset is `installed` with this package. `own` is true if a study file names its files.
+    `manual_instructions` says where to get files that cannot be downloaded.
     """
 
     KIND: ClassVar[str] = "corpus"
@@ -74,12 +74,18 @@ class Dataset:
     source: str
 
     @property
+    @abstractmethod
     def sources(self) -> tuple[SourceFile, ...]:
-        """The files from which the dataset is read, each once.
+        """The files from which the dataset is read, each once."""
 
-        There are none for own rows or an own tokenizer, whose files the study file names, and for a treebank,
-        whose files are found by their numbers.
-        """
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnDataset(Dataset):
+    """The user's rows, or the files of the user's tokenizer."""
+
+    @property
+    def sources(self) -> tuple[SourceFile, ...]:
+        """No files, because the study file names them."""
         return ()
 
 
@@ -192,6 +198,11 @@ class Treebank(Dataset):
     digest: str | None = None
     tree_vocab_size: int = 128
 
+    @property
+    def sources(self) -> tuple[SourceFile, ...]:
+        """No files, because those of a treebank are found by their numbers."""
+        return ()
+
     def split_of(self, file: int) -> str | None:
         """Return the split of the file with this number; None if the file belongs to no split."""
         found = (split for split, files in self.splits.items() if any(file in each for each in files))
@@ -206,7 +217,7 @@ DatasetT = TypeVar("DatasetT", bound=Dataset)
 
 def register_dataset(dataset: Dataset) -> None:
     """Register a dataset; raise PluginError for an invalid dataset or a name that is taken."""
-    if not isinstance(dataset, tuple(KINDS.values())):
+    if not isinstance(dataset, Dataset):
         raise PluginError(f"expected a Corpus, a ParallelCorpus or a Treebank, got {dataset!r}")
     if taken := _datasets().get(dataset.name):
         raise PluginError(f"{taken.KIND} '{dataset.name}' is already defined")

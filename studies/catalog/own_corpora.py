@@ -16,7 +16,7 @@ from pydantic import (
     model_serializer,
 )
 
-from .datasets import Corpus, Dataset, FileSlice, SourceFile
+from .datasets import Corpus, Dataset, FileSlice, OwnDataset, SourceFile
 
 FOLDER = "own"
 """The folder inside the data folder with the user's own files, named by their SHA-256."""
@@ -144,7 +144,7 @@ class OwnTokenizer(_Facts):
 
 def tokenizer_dataset(tokenizer: OwnTokenizer) -> Dataset:
     """Return a dataset whose only file is the tokenizer. The file lies with the user's corpora."""
-    return Dataset(**_described(tokenizer, "your own tokenizer"))
+    return OwnDataset(**_described(tokenizer, "your own tokenizer"))
 
 
 class OwnLayout(_Facts):
@@ -186,7 +186,7 @@ class OwnRows(_Facts):
     @property
     def dataset(self) -> Dataset:
         """The same rows as a `Dataset`. The readers of data expect this class."""
-        return Dataset(**_described(self, "your own rows"))
+        return OwnDataset(**_described(self, "your own rows"))
 
 
 class OwnPairs(OwnRows):
