@@ -33,6 +33,7 @@ from .schema.design import (
     DesignReader,
     Expansion,
     HeldTrials,
+    NoneHeld,
     PlannedRung,
     expand_tables,
     read_expansions,
@@ -389,7 +390,7 @@ def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int, int]
 
 
 def _held_trials(expansions: Mapping[str, Expansion]) -> HeldTrials:
-    return next((each for each in expansions.values() if isinstance(each, HeldTrials)), HeldTrials())
+    return next((each for each in expansions.values() if isinstance(each, HeldTrials)), NoneHeld())
 
 
 def _read_design(

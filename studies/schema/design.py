@@ -134,9 +134,9 @@ class Expansion:
 
 
 class HeldTrials:
-    """The trials that wait until claims about other trials are confirmed, in stages.
+    """Base class of the trials that wait until claims about other trials are confirmed, in stages.
 
-    Here there are none, as in a study without gates.
+    Here there are none.
     """
 
     def held(self, confirmed: Sequence[str] = ()) -> frozenset[str]:
@@ -174,6 +174,10 @@ class HeldTrials:
     def open_words(self, opened: Collection[str]) -> Iterator[str]:
         """Yield for each stage how many of its trials are among the open ones."""
         yield from ()
+
+
+class NoneHeld(HeldTrials):
+    """A study without gates: no trial waits."""
 
 
 def read_expansions(diagnostics: Diagnostics) -> tuple[dict[str, Expansion], set[str]]:
