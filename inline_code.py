@@ -81,7 +81,8 @@ class InlineCode:
         the code itself assigns, such as a counter.
         """
         found, waiting, seen, others = dict[str, str](), dict(objects), set[int](), set[str]()
-        texts, assigned, attributes = set[str](), set[str](), set[str]()
+        sources, texts = dict[str, str](), set[str]()
+        assigned, attributes = set[str](), set[str]()
         if self._statement:
             assigned.update(_assigned(self._statement))
             attributes.update(_names(self._statement, "STORE_ATTR"))
@@ -97,8 +98,10 @@ class InlineCode:
             if isinstance(value, FunctionType) and value.__globals__ is self._globals:
                 code = value.__code__
                 found[name] = value.__qualname__
-                if code.co_filename != self._file_of_text:
-                    texts.add(_source(code.co_filename) or _compiled_text(code))
+                if (file := code.co_filename) != self._file_of_text:
+                    if file not in sources:
+                        sources[file] = _source(file)
+                    texts.add(sources[file] or _compiled_text(code))
                 assigned.update(_names(code, "STORE_GLOBAL"))
                 attributes.update(_names(code, "STORE_ATTR"))
                 waiting |= self._present(_names(code, "LOAD_GLOBAL")) | _bound_values(name, value)
@@ -127,7 +130,7 @@ def _statement(text: str, frame: FrameType) -> tuple[CodeType, set[str]]:
         tree = ast.parse(text)
         node = next(each for each in tree.body if (each.end_lineno or 0) >= frame.f_lineno)
         code = compile(ast.Module([node], []), "", "exec")
-    except (SyntaxError, StopIteration):  # a cell that awaits, or a script that was edited meanwhile
+    except (SyntaxError, StopIteration):  # such as a cell that awaits
         return frame.f_code, set()
     own = set[str]()
     for each in ast.walk(tree):
