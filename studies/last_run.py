@@ -362,13 +362,16 @@ def other_results(store: Store, study: str = "", file: Path | None = None) -> st
     """Return a hint at another folder that has results of the study; "" if there is none.
 
     It is the nearest folder `results` with trials of the study: in the folder of the study's file, in the
-    working directory, or in a parent of these folders.
+    working directory, or in a parent of these folders. Of a shipped study's folder no parent counts: it is
+    not the user's.
     """
     if store.address is not None:
         return ""
     here = Path.cwd()
-    starts = [here, *([file.resolve().parent] if file else [])]
-    for folder in (each / "results" for start in reversed(starts) for each in (start, *start.parents)):
+    beside = [file.resolve().parent] if file else []
+    if file is not None and file.resolve() not in shipped_studies().values():
+        beside += beside[0].parents
+    for folder in (each / "results" for each in (*beside, here, *here.parents)):
         if (folder / "trials" / study).is_dir() and folder.resolve() != store.root.resolve():
             shown = os.path.relpath(folder) if here.parent in folder.parents else str(folder)
             return f", but there are results in {folder}: --results {shlex.quote(shown)}"
