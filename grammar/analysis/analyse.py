@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal, cast
 
 from ...errors import Fault, check_arguments, number_fault
@@ -637,11 +637,14 @@ class _Analyser:
     def _norm_parameters(self) -> int:
         if self.config.settings.norm == "none" or self.wanted == "reach":
             return 0
-        # the other settings do not matter here, so all configs share one entry of the cache
-        smallest = configure(
-            d_model=self.config.settings.d_model, vocab=1, norm_kind=self.config.settings.norm_kind
-        )
+        smallest = _smallest_config(self.config.settings.d_model, self.config.settings.norm_kind)
         return measure("frame", None, smallest, length=1, scored=1)["parameters norm"]
+
+
+@lru_cache(maxsize=64)
+def _smallest_config(d_model: int, norm_kind: str) -> ModelConfig:
+    """Return a config for the parameters of a norm: all models with this width and norm share it."""
+    return configure(d_model=d_model, vocab=1, norm_kind=norm_kind)
 
 
 def _count_layers(node: Value) -> int:

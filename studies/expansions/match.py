@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from ...grammar import Recipe, lookup
+from ...grammar import Recipe, RecipeError, lookup
 from ...grammar.checker import MAX_BLOCKS
 from ...grammar.model_config import MAX_D_MODEL
 from ...grammar.nodes import BlockNode, HoleNode, RepeatNode, walk
@@ -227,13 +227,15 @@ class Match(Expansion):
         """
         template, baseline = study.template, study.design.baseline_of(levels)
 
-        def costs(cell: Mapping[str, Level], size: int) -> dict[MatchedCost, float]:
-            settings = resolve_settings(template, {**cell, matched.name: size})
+        def settings(cell: Mapping[str, Level], size: int) -> TrialSettings:
+            return resolve_settings(template, {**cell, matched.name: size})
+
+        def costs(settings: TrialSettings) -> dict[MatchedCost, float]:
             return {name: _COSTS[name](settings) for name in matched.costs}
 
         key = tuple((factor, level_key(level)) for factor, level in baseline.items())
         if key not in self._targets:
-            self._targets[key] = costs(baseline, matched.size)
+            self._targets[key] = costs(settings(baseline, matched.size))
         target = self._targets[key]
 
         def match(size: int | None, amounts: Mapping[MatchedCost, float]) -> SizeMatch:
@@ -244,7 +246,7 @@ class Match(Expansion):
 
         texts = {factor: [level] for factor, level in levels.items()}
         if not any(matched.name in template.names_at(path, texts) for path in SIZE_PATHS):
-            return [match(None, costs(levels, matched.size))]
+            return [match(None, costs(settings(levels, matched.size)))]
         if all(level_key(baseline[factor]) == level_key(level) for factor, level in levels.items()):
             return [match(matched.size, target)]
         recipe = template.recipe(levels)
@@ -252,12 +254,19 @@ class Match(Expansion):
         if matched.name in template.holes.get(D_MODEL_PATH, ()):
             ranges.append((1, MAX_D_MODEL))
         low, high = max(low for low, _ in ranges), min(high for _, high in ranges)
+        places = [path for path in template.holes if matched.name in template.names_at(path, texts)]
+        resolved: list[TrialSettings] = []
 
         @cache  # the bisection and the comparisons below ask for the same sizes again
         def at(size: int) -> SizeMatch | None:
             try:
-                return match(size, costs(levels, size))
-            except InvalidTableError:  # this size makes too many blocks
+                if resolved and places == [RECIPE_PATH]:  # no other setting differs
+                    found = resolved[0].with_recipe(template.recipe({**levels, matched.name: size}))
+                else:
+                    found = settings(levels, size)
+                    resolved.append(found)
+                return match(size, costs(found))
+            except (InvalidTableError, RecipeError):  # this size makes too many blocks
                 return None
 
         def balance(size: int) -> float:
@@ -274,7 +283,7 @@ class Match(Expansion):
         kept = at(matched.size) if low <= matched.size <= high else None
         if kept is not None and (not nearest or distance(kept) <= distance(nearest[0])):
             return [kept, *(each for each in nearest if each.size != kept.size)]
-        return nearest or [match(low, costs(levels, low))]
+        return nearest or [match(low, costs(settings(levels, low)))]
 
     def notes(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
         solved = [model.size_match for model in plan.models if model.size_match is not None]

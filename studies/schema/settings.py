@@ -467,6 +467,10 @@ class TrialSettings(StrictModel):
         """Return a copy of these settings with other values of these keys of [train]."""
         return self.model_copy(update={"train": self.train.model_copy(update=keys)})
 
+    def with_recipe(self, text: str) -> TrialSettings:
+        """Return a copy of these settings with another complete recipe, given as its canonical text."""
+        return self.model_copy(update={"model": self.model.model_copy(update={"recipe": text})})
+
     def with_seed(self, seed: int) -> TrialSettings:
         """Return a copy of these settings with another seed, which shares all other parts to save memory."""
         # faster than model_copy of pydantic (2.14): a grid makes a copy for each of its trials
