@@ -187,7 +187,7 @@ class PairData:
 
 
 def score_outputs(outputs: Sequence[list[int]], pairs: PairData, settings: TrialSettings) -> Metrics:
-    """Score outputs of the test split by BLEU, labelled brackets, or the share of exact matches."""
+    """Score outputs of the test split by labelled brackets, or by the share of exact matches and BLEU."""
     if pairs.text is None:
         lines, tokens, right = pairs.test.target.lines.tolist(), pairs.test.target.tokens.tolist(), 0
         for output, (start, end) in zip(outputs, pairwise(lines), strict=True):
@@ -199,7 +199,8 @@ def score_outputs(outputs: Sequence[list[int]], pairs: PairData, settings: Trial
         return _tree_scores(sentences, pairs.test)
     references, sources = pairs.references(pairs.test), pairs.sources(pairs.test)
     total = bleu(sentences, references)
-    scores = {"bleu": total.score, f"bleu_signature[{total.signature}]": 1.0}
+    exact = sum(map(str.__eq__, sentences, references)) / len(references)
+    scores = {"test_exact": exact, "bleu": total.score, f"bleu_signature[{total.signature}]": 1.0}
     by_length = bleu_by_length(sentences, references, [len(source.split()) for source in sources])
     return scores | {f"bleu[{words}]": score for words, score in by_length.items()}
 

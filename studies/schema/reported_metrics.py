@@ -72,7 +72,7 @@ def last_metrics(settings: TrialSettings) -> tuple[str, ...]:
     if isinstance(task, ParsingSettings):
         found += ["f1", "f1_of_all", "precision", "recall", "tree_share"]
     elif kind is TaskKind.TRANSDUCTION:
-        found += ["bleu"] if isinstance(task, SentencePairSettings) else ["test_exact"]
+        found += ["bleu", "test_exact"] if isinstance(task, SentencePairSettings) else ["test_exact"]
     return tuple(found)
 
 

@@ -1,6 +1,7 @@
 """A corpus of a few easy sentences, and studies that learn to translate them within seconds."""
 
 import hashlib
+import random
 
 from activemem import SourceFile, load_study
 from activemem.studies.catalog import PairFiles, ParallelCorpus, datasets
@@ -14,8 +15,11 @@ PLAIN = "seq2seq(gru, gru)"
 MARKOV = "markov_neural_gpu(width=2)"
 
 
-def register_numbers(folder, monkeypatch, *, doubled=False):
-    """Register a corpus of counted things in the data folder; doubled ones have several lengths."""
+def register_numbers(folder, monkeypatch, *, doubled=False, shuffled=False):
+    """Register a corpus of counted things in the data folder; doubled ones have several lengths.
+
+    Unless they are shuffled, the splits count different things.
+    """
     pairs = [
         (f"{a} {b}, {c} {noun}", f"{NUMBERS[a]} {NUMBERS[b]}, {NUMBERS[c]} {french}")
         for a in NUMBERS
@@ -25,6 +29,8 @@ def register_numbers(folder, monkeypatch, *, doubled=False):
     ]
     if doubled:
         pairs = [double(pair, number % 3) for number, pair in enumerate(pairs)]
+    if shuffled:
+        random.Random(0).shuffle(pairs)
     files = {}
     (folder / "numbers").mkdir()
     for split, chosen in (("train", pairs[::2]), ("dev", pairs[1::8]), ("test", pairs[3::8])):

@@ -87,3 +87,12 @@ def test_a_task_without_text_keeps_the_numbers_of_its_symbols(store, settings, m
     assert source[::-1] == reference
     exact = (kept["output"] == kept["reference"]).mean()
     assert exact == final(store)["test_exact"]
+
+
+def test_exact_translations_are_the_outputs_that_equal_their_references(store, tmp_path, monkeypatch):
+    register_numbers(tmp_path, monkeypatch, shuffled=True)
+    finish(Attempt(make_job(translation_study(SEQ2SEQ, steps=100)), store, CPU, data=tmp_path))
+    kept = store.outputs()
+    exact = (kept["output"] == kept["reference"]).mean()
+    assert 0 < exact < 1
+    assert final(store)["test_exact"] == exact
