@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ....studies.catalog.datasets import Corpus, HeldOutFractions, SourceFile
+from ....studies.catalog.datasets import Corpus, HeldOutFractions, SourceFile, dataset_code
 from ....studies.catalog.own_corpora import OwnDocuments, own_name, own_source, tokenizer_dataset
 from ....studies.catalog.tasks import LanguageModelSettings, corpus_of_task, vocabulary_size
 from ....studies.own_data.cells import RowsError
@@ -122,6 +122,9 @@ def _place_of_corpus(task: LanguageModelSettings, folder: Path) -> Path:
     if isinstance(task.corpus, OwnDocuments):  # tokens do not depend on the sources' weights
         even = [source.model_copy(update={"weight": 1.0}) for source in task.corpus.sources]
         parts[0] = own_name(task.corpus.model_copy(update={"sources": tuple(even)}))
+    if dataset_code(corpus.name) is not None:  # a plug-in may change while its files stay the same
+        parts_of_files = [[part.start, part.stop] for part in corpus.splits.values()]
+        depends.append([corpus.alphabet.hex(), parts_of_files])
     if task.tokens == "bpe":
         depends += [corpus.pretokenized, NORMALISATION]
     if task.tokens == "pretrained" and task.tokenizer is not None:
@@ -161,7 +164,10 @@ def _write(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: Pat
     vocabulary = _vocabulary(corpus, task, folder, place)
     files, first_bytes, lossless = {}, {}, {}
     for split, text in data.items():
-        encoded = vocabulary.encode_bytes(text)
+        try:
+            encoded = vocabulary.encode_bytes(text)
+        except DataError as error:
+            raise DataError(f"{corpus.name}, {split}: {error}") from error
         first_bytes[split], lossless[split] = encoded.first_bytes, encoded.lossless and lines_kept
         for name in ("tokens", "lines", "words", "bytes"):
             files[f"{split}.{name}"] = write_numbers(place / f"{split}.{name}", getattr(encoded, name))

@@ -130,7 +130,8 @@ class CharacterVocabulary(TextVocabulary):
             byte, place = unknown[0], data.index(unknown[:1])
             shown = f" ({chr(byte)})" if 32 < byte < 127 else ""
             raise DataError(
-                f"expected one of {self.size - 1} characters, got byte {byte}{shown} at {place:,}"
+                f"expected one of the {self.size - 1} characters of the alphabet, "
+                f"got byte {byte}{shown} at {place:,}"
             )
         table = bytes.maketrans(self._known, bytes(range(self.size)))
         tokens = np.frombuffer(data.translate(table), np.uint8)

@@ -1,5 +1,6 @@
 """A corpus in token files: written once despite concurrency, and read back unchanged."""
 
+import hashlib
 import lzma
 import os
 from pathlib import Path
@@ -7,10 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from activemem import Corpus
+from activemem import Corpus, load_plugin
 from activemem.engine import DataError
 from activemem.engine.corpora import dataset_folder, read_source
 from activemem.engine.data.text import open_corpus, sentences_as_lines
+from activemem.plugins import unload_plugin
 from activemem.studies import dataset_names, require_dataset
 from activemem.studies.catalog.tasks import LanguageModelSettings
 
@@ -98,6 +100,42 @@ def test_unfinished_files_of_a_dead_process_are_written_again(tmp_path):
     text = open_corpus(task(), tmp_path)
     assert characters(text, "test", 9) == "Book XII\n"
     assert [path for path in (tmp_path / "encoded").iterdir() if path.is_dir()] == [place]
+
+
+PLUGIN = """
+from activemem import Corpus, FileSlice, SourceFile, register_dataset
+
+FILE = SourceFile(names=("ab.txt",), size=12, digest="sha256:DIGEST")
+SPLITS = {"train": FileSlice(source=FILE, stop=4), "dev": FileSlice(source=FILE, start=4, stop=STOP)}
+register_dataset(
+    Corpus(
+        name="ab", title="a and b", folder="ab", manual_instructions="write it", licence="none", source="me",
+        splits={**SPLITS, "test": FileSlice(source=FILE, start=8)}, alphabet=b"ALPHABET",
+    )
+)
+"""
+
+
+def test_tokens_follow_the_alphabet_and_the_splits_of_a_plugin(tmp_path):
+    def opened(alphabet, stop):
+        values = {"ALPHABET": alphabet, "STOP": stop, "DIGEST": hashlib.sha256(b"abb\n" * 3).hexdigest()}
+        text = PLUGIN
+        for name, value in values.items():
+            text = text.replace(name, value)
+        (tmp_path / "ab.py").write_text(text, encoding="utf-8")
+        unload_plugin(tmp_path / "ab.py")
+        load_plugin(tmp_path / "ab.py")
+        return open_corpus(task("ab"), tmp_path)
+
+    (tmp_path / "ab").mkdir()
+    (tmp_path / "ab" / "ab.txt").write_bytes(b"abb\n" * 3)
+    assert opened("ab", "8").dev.tokens.tolist() == [1, 2, 2, 0]
+    assert opened("ab", "7").dev.tokens.tolist() == [1, 2, 2, 0]
+    assert opened("ba", "6").dev.tokens.tolist() == [2, 1, 0]
+    told = r"^ab, train: expected one of the 1 characters of the alphabet, got byte 98 \(b\) at 1$"
+    with pytest.raises(DataError, match=told):
+        opened("a", "8")
+    unload_plugin(tmp_path / "ab.py")
 
 
 def test_a_file_of_tokens_that_was_cut_is_reported(tmp_path, golden):
