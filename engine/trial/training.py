@@ -8,14 +8,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, SupportsFloat, cast
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from ...studies.catalog.optimisers import OwnScheduleSettings, PluginSchedule, ScheduleSettings
+from ...plugins import plugin_errors
+from ...studies.catalog.optimisers import SCHEDULES, OwnScheduleSettings, PluginSchedule, ScheduleSettings
 from ...studies.planning.final_values import NOT_A_NUMBER
 from ...studies.schema.settings import TrialSettings
 from ..core.models import AnyModel, check_precision, checkpoint_activations, float32_products, sequence_flops
@@ -381,15 +382,24 @@ def factor(settings: ScheduleSettings, step: int, total_steps: int) -> float:
 
     Steps count from 1. "inverse_sqrt" falls as (warmup / step) ** 0.5 (Vaswani et al. 2017, equation 3,
     scaled to a maximum of 1); "linear" and "cosine" fall to the floor at the last step, "milestones" to a
-    tenth after each of them.
+    tenth after each of them. Raise PluginError if a plug-in's share is not a finite number of at least 0.
     """
     warmup = settings.warmup
     if step < warmup:
         return step / warmup
     if isinstance(settings, PluginSchedule):
-        return settings.share(step, total_steps)
+        # after the last step, the rate of a step that never comes is asked for
+        return _plugin_share(settings, min(step, total_steps), total_steps)
     assert isinstance(settings, OwnScheduleSettings), f"{settings.name} has settings of its own"
     return _own_share(settings, step, total_steps)
+
+
+def _plugin_share(settings: PluginSchedule, step: int, total_steps: int) -> float:
+    with plugin_errors(SCHEDULES.kind, settings.name, type(settings)):
+        share: object = settings.share(step, total_steps)
+        if not (isinstance(share, SupportsFloat) and 0 <= float(share) < math.inf):
+            raise ValueError(f"expected a finite share of at least 0 at step {step}, got {share!r}")
+        return cast("float", share)
 
 
 def _own_share(settings: OwnScheduleSettings, step: int, total_steps: int) -> float:

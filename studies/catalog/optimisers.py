@@ -132,9 +132,11 @@ class PluginSchedule(ScheduleSettings, ABC):
 
     @abstractmethod
     def share(self, step: int, total_steps: int) -> float:
-        """Return the learning rate at a step as a fraction of the peak rate.
+        """Return the learning rate at a step as a fraction of the peak rate: a finite number of at least 0.
 
-        Steps count from 1, the first step of the training. Steps of the warm-up do not call this method.
+        Steps count from 1, the first step of the training, to `total_steps`, which include the warm-up. Steps
+        below `warmup` do not call this method; the step `warmup` does. If [train] gives `seconds` instead of
+        steps, `total_steps` is an estimate that changes from step to step.
         """
 
 
@@ -161,8 +163,9 @@ ScheduleT = TypeVar("ScheduleT", bound=PluginSchedule)
 def register_schedule(name: str, *, source: str) -> Callable[[type[ScheduleT]], type[ScheduleT]]:
     """Return a decorator that registers a schedule.
 
-    The decorated class has the schedule's settings in `train.schedule`. Raise PluginError for a taken name,
-    and for keys without a meaning or a default.
+    The decorated class has the schedule's settings in `train.schedule`. Its `share` gives the rate from the
+    step `warmup` on (see `PluginSchedule.share`). Raise PluginError for a taken name, and for keys without a
+    meaning or a default.
     """
     return register_settings(PluginSchedule, name, source=source)
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from pydantic import Field
 
-from activemem import PluginSchedule, register_schedule
+from activemem import PluginError, PluginSchedule, register_schedule
 from activemem.engine.trial import Schedule, factor
 from activemem.studies.catalog import SCHEDULES
 from activemem.studies.catalog import OwnScheduleSettings as ScheduleSettings
@@ -178,7 +178,6 @@ class Halves(PluginSchedule):
     """the number of steps between halvings of the rate"""
 
     def share(self, step, total_steps):
-        assert step <= total_steps + 1
         return 0.5 ** ((step - self.warmup) // self.every)
 
 
@@ -195,3 +194,35 @@ def test_a_plug_ins_schedule_follows_the_warm_up():
     finally:
         SCHEDULES.unregister("halves")
     assert rates == pytest.approx([0.2, 0.4, 0.6, 0.8, *[1.0] * 20, *[0.5] * 20, 0.25, 0.25])
+
+
+class Falls(PluginSchedule):
+    last: float | None = None
+    """the share at the last step"""
+
+    def share(self, step, total_steps):
+        left = math.sqrt(1 - step / total_steps)  # there is no root after the last step
+        return self.last if step == total_steps else left
+
+
+@pytest.fixture
+def _falls():
+    register_schedule("falls", source="here")(Falls)
+    yield
+    SCHEDULES.unregister("falls")
+
+
+@pytest.mark.usefixtures("_falls")
+def test_a_plug_ins_schedule_is_asked_for_the_steps_of_the_training_only():
+    rates = Rates(Falls(name="falls", warmup=3, last=0.0), 1.0).take(TOTAL)
+    assert rates == [1 / 3, 2 / 3, *(math.sqrt(1 - step / TOTAL) for step in range(3, TOTAL + 1))]
+
+
+@pytest.mark.usefixtures("_falls")
+@pytest.mark.parametrize("share", [None, math.nan, math.inf, -0.5])
+def test_a_share_that_is_no_finite_number_of_at_least_0_is_refused(share):
+    message = (
+        f"schedule 'falls': ValueError: expected a finite share of at least 0 at step {TOTAL}, got {share}$"
+    )
+    with pytest.raises(PluginError, match=message):
+        Rates(Falls(name="falls", last=share), 1.0).take(TOTAL)
