@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ..plugins import loaded_files
+from ..plugins import has_plugins, loaded_files
 from ..storage import Store
-from ..storage.rows import KEY_COLUMNS
+from ..storage.rows import KEY_COLUMNS, TRIALS
 from ..studies.last_run import load_last_run, other_results
 from ..studies.planning.final_values import NOT_A_NUMBER, SEES_FUTURE
 from ..studies.planning.reused_trials import (
@@ -25,9 +25,9 @@ from ..studies.planning.trials_to_run import stale_part
 from ..studies.resolve.trial import first_of_each_kind
 from ..studies.study import shipped_studies
 from ..studies.text.errors import StudyError, command_line
-from ..studies.text.units import plural
+from ..studies.text.units import labelled_lines, plural
 from .machine_settings import configured_plugins
-from .output import EXIT_FAILED, print_stderr
+from .output import EXIT_FAILED, output_width, print_stderr
 
 DEFAULT_RESULTS = "results"
 """The default store, which the command to continue need not name."""
@@ -180,6 +180,15 @@ def note_stale_trials(results: StudyResults) -> None:
     argument = _study_argument(study, store) if is_from_file else study.name
     see = _command(store, "study", "forget", argument, stale=True, dry_run=True)
     print_stderr(f"{have} ({why}), which are not counted{reused}; list them before you remove them: {see}")
+
+
+def note_old_values(study: Study, store: Store) -> None:
+    """Print a note to standard error if a search has points from before its plug-in's metric changed."""
+    if study.search is not None and has_plugins():
+        from ..reporting.outcomes import old_values_sentences
+
+        for text in old_values_sentences(study, store.trials(columns=tuple(TRIALS))):
+            print_stderr("\n".join(labelled_lines("note", text, output_width())))
 
 
 def require_results(results: StudyResults) -> None:

@@ -247,7 +247,8 @@ def device_fault(
 def stale_sentences(study: Study, outcomes: pl.DataFrame, metrics: Collection[str]) -> tuple[str, ...]:
     """Return sentences on results from other versions of plug-ins.
 
-    They are trials that are left out, and values of `metrics` that a plug-in has measured before it changed.
+    They are trials that are left out, and values of `metrics`, and of a search's objectives, that a plug-in
+    has measured before it changed.
     """
     stale = find_stale_trials(study, outcomes)
     found = [f"{describe_stale(stale)} and excluded; study run --keep-stale reuses them."] if stale else []
@@ -256,7 +257,16 @@ def stale_sentences(study: Study, outcomes: pl.DataFrame, metrics: Collection[st
         if reused := _count_other_versions(study, outcomes, code):
             trials, owner = plural(reused, "trial"), code_owner(code)
             found.append(f"{trials} of another version of {owner}, reused by study run --keep-stale.")
-    for name in sorted(METRICS.keys() & set(map(metric_family, metrics))):
+    return (*map(one_line, found), *old_values_sentences(study, outcomes, metrics))
+
+
+def old_values_sentences(
+    study: Study, outcomes: pl.DataFrame, metrics: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Return sentences on metrics, and objectives of a search, that were measured before a plug-in changed."""
+    found: list[str] = []
+    goals = [goal.name for goal in study.search.settings.objectives] if study.search is not None else []
+    for name in sorted(METRICS.keys() & set(map(metric_family, (*metrics, *goals)))):
         if (code := METRICS.code(name)) and (changed := _count_other_versions(study, outcomes, code)):
             trials = plural(changed, "trial")
             found.append(

@@ -49,7 +49,13 @@ def plan(
     from ...studies.plan_text import format_plan
     from ...studies.planning.accelerators import time_on
     from ..machine_settings import load_settings
-    from ..missing_results import note_other_results, note_other_settings, note_stale_trials, train_command
+    from ..missing_results import (
+        note_old_values,
+        note_other_results,
+        note_other_settings,
+        note_stale_trials,
+        train_command,
+    )
 
     configured = load_settings({"results": results})
     store = configured.store
@@ -61,6 +67,7 @@ def plan(
     note_other_results(opened.study, store)
     if not note_other_settings(opened, "table"):
         note_stale_trials(opened)
+    note_old_values(opened.study, store)
     if as_json:
         print_page("study plan", planned)
     else:
@@ -101,7 +108,12 @@ app.command(cls=PanelCommand, rich_help_panel=EVERY_DAY)(run)
 def status(study: StudyName, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """Show the numbers of done and failed trials, the failures, and the best points of a search."""
     from ..machine_settings import open_results
-    from ..missing_results import note_missing_results, note_other_settings, note_stale_trials
+    from ..missing_results import (
+        note_missing_results,
+        note_old_values,
+        note_other_settings,
+        note_stale_trials,
+    )
     from ..views.status import explain_failures, format_best_points, format_unfinished, page_keys
 
     opened = open_results(study, results)
@@ -114,6 +126,7 @@ def status(study: StudyName, *, results: ResultsOption = None, as_json: JsonOpti
             note_missing_results(opened, now)
         if not note_other_settings(opened, "table"):
             note_stale_trials(opened)
+        note_old_values(found, opened.store)
         title = map(bold, wrap(f"{found.name} · {found.title}", output_width()))
         print_stdout(
             "\n".join(

@@ -35,7 +35,7 @@ from ...studies.text.errors import StudyError, StudyFault, command_line
 from ...studies.text.units import WIDTH, format_duration, labelled_lines, plural
 from ..json_output import print_page
 from ..machine_settings import ResolvedSettings, SettingsError, load_settings
-from ..missing_results import DEFAULT_RESULTS, note_other_results
+from ..missing_results import DEFAULT_RESULTS, note_old_values, note_other_results
 from ..options import RunOptions
 from ..output import EXIT_WRONG_INPUT, has_styles, output_width, print_stderr, waiting
 from ..views.status import explain_failures, format_best_points, page_keys
@@ -350,6 +350,7 @@ def _print_notes(study: Study, store: Store) -> None:
     if store.place != DEFAULT_RESULTS and not store.root.exists():
         print_stderr(f"new store: {store.absolute_place}")
     note_other_results(study, store)
+    note_old_values(study, store)
     if note := describe_taken_name(study, store, "from now on"):
         print_stderr(note)
     if note := describe_max_seeds(study, store):

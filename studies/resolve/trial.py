@@ -15,6 +15,7 @@ from ...grammar.vocabulary.spec import block_code
 from ...plugins import Registry
 from ...storage import StoreError
 from ..catalog.datasets import dataset_code
+from ..catalog.metrics import METRICS, metric_family
 from ..catalog.optimisers import OPTIMIZERS, SCHEDULES
 from ..catalog.tasks import TASKS, require_task
 from ..catalog.train_parts import CALLBACKS, LOSS_TERMS
@@ -43,8 +44,8 @@ def with_code(settings: TrialSettings) -> TrialSettings:
 def code_here(settings: TrialSettings) -> dict[str, str]:
     """Return the source digests of all plug-in parts that these settings use.
 
-    The parts are blocks, corpora, tasks, optimizers, and other parts of a model or training. Metrics are not
-    included, because they do not change what is trained.
+    The parts are blocks, corpora, tasks, optimizers, and other parts of a model or training. Of the metrics
+    only that of `early_stopping` changes what is trained, and is included.
     """
     return _code_of(settings.model_dump(include=_WITH_CODE))
 
@@ -53,7 +54,13 @@ _NAMES: Mapping[str, Any] = {"__all__": {"name"}}
 _WITH_CODE: Mapping[str, Any] = {
     "model": {"recipe", "norm_kind", "position"},
     "task": {"name", "corpus"},
-    "train": {"optimizer": {"name"}, "schedule": {"name"}, "loss_terms": _NAMES, "callbacks": _NAMES},
+    "train": {
+        "optimizer": {"name"},
+        "schedule": {"name"},
+        "early_stopping": {"metric"},
+        "loss_terms": _NAMES,
+        "callbacks": _NAMES,
+    },
 }
 """The settings that may name plug-ins."""
 
@@ -86,12 +93,18 @@ def _code_of(record: Mapping[str, Any]) -> dict[str, str]:
         (POSITIONS, model.get("position", "timing")),
         (OPTIMIZERS, train["optimizer"]["name"]),
         (SCHEDULES, train.get("schedule", {}).get("name", "constant")),
+        *((METRICS, name) for name in _steering(train) if name in METRICS),
         *((LOSS_TERMS, each["name"]) for each in train.get("loss_terms", ())),
         *((CALLBACKS, each["name"]) for each in train.get("callbacks", ())),
     ]
     others = [(registry.kind, name, registry.code(name)) for registry, name in named]
     found = ((kind, name, code) for kind, name, code in (*blocks, *corpora, *others) if code is not None)
     return {f"{kind} {name}": code for kind, name, code in found}
+
+
+def _steering(train: Mapping[str, Any]) -> Iterator[str]:
+    if early := train.get("early_stopping"):
+        yield metric_family(early["metric"])
 
 
 @lru_cache(maxsize=4096)

@@ -186,6 +186,24 @@ def test_values_of_an_edited_metric_are_told_wherever_they_are_shown(process, sc
 
 
 @pytest.mark.heavy
+def test_points_measured_by_an_edited_metric_are_told_of_a_search(process, scaling):
+    metric = METRIC.replace('"halves"', '"points_halves"')
+    own = STUDY.partition("[factors]")[0].replace("{mixer}", "conv(k={k})").replace('"scaling"', '"searched"')
+    search = (
+        '[search]\nmetric = "points_halves"\nspace = { k = "integer(2, 9)" }\nsampler = { name = "random" }\n'
+    )
+    Path("searched.toml").write_text(f"{own}{search}trials = 2\n", encoding="utf-8")
+    Path("scaled.py").write_text(metric, encoding="utf-8")
+    options = ("searched.toml", "--plugin", "scaled.py")
+    assert process("study", "run", *options, "--local").returncode == 0
+    Path("scaled.py").write_text(metric.replace("/ 2", "/ 4"), encoding="utf-8")
+    told = "points_halves was measured by another version of scaled.py in 2 trials: "
+    for command in (("plan",), ("status",), ("run", "--local"), ("show", "--best", "2")):
+        ended = process("study", command[0], *options, *command[1:])
+        assert told in " ".join((ended.stdout + ended.stderr).split()), command
+
+
+@pytest.mark.heavy
 def test_the_same_source_from_another_path_is_the_same_code(process, scaling):
     found = trials(process, *scaling)
     Path("elsewhere").mkdir()

@@ -54,6 +54,16 @@ def test_a_norm_and_positions_of_plug_ins_are_part_of_the_id(tmp_path):
     assert all(code.startswith("own_parts.py ") for code in code_here(named).values())
 
 
+def test_only_the_metric_that_ends_a_training_is_part_of_the_id(tmp_path):
+    path = tmp_path / "own_metrics.py"
+    path.write_text(METRIC, encoding="utf-8")
+    load_plugin(path)
+    assert code_here(settings()) == {}
+    followed = settings(train__early_stopping={"metric": "dev_own_count", "patience": 2})
+    assert code_here(followed)["metric dev_own_count"].startswith("own_metrics.py ")
+    assert code_here(settings(train__early_stopping={"metric": "dev_loss", "patience": 2})) == {}
+
+
 @pytest.fixture
 def notebook():
     """Return a notebook whose cells may register `own_norm`."""
@@ -241,4 +251,14 @@ class Norm(PluginNorm):
 class Positions(PluginPosition):
     def build(self, width):
         raise NotImplementedError
+"""
+METRIC = """
+from activemem import register_metric
+
+@register_metric("own_count", title="a count", higher_is_better=True, kinds=["causal_tagging"])
+class Count:
+    def update(self, outputs, targets):
+        pass
+    def compute(self):
+        return 1.0
 """
