@@ -263,7 +263,7 @@ def stale_sentences(study: Study, outcomes: pl.DataFrame, metrics: Collection[st
 def old_values_sentences(
     study: Study, outcomes: pl.DataFrame, metrics: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """Return sentences on metrics, and objectives of a search, that were measured before a plug-in changed."""
+    """Return sentences on metrics, and objectives of a search, measured before a plug-in changed."""
     found: list[str] = []
     goals = [goal.name for goal in study.search.settings.objectives] if study.search is not None else []
     for name in sorted(METRICS.keys() & set(map(metric_family, (*metrics, *goals)))):
