@@ -243,7 +243,8 @@ def find_bold_cells(made: TableCells, column: TableColumn) -> ColumnTests:
 
     No cell is best if there are fewer than two values, if all values are equal, or if the metric has no
     better direction. A cell with an infinite value is worse than every other cell, and never best. With `best
-    = "shown"` the printed digits decide, so that two equal numbers are both bold or both plain.
+    = "shown"` the printed digits decide, so that two equal numbers are both bold or both plain. With `best =
+    "test"`, a cell that shares fewer than two seeds with the leading one is not compared, and is plain.
     """
     metric, estimates = column.metric, made.estimates
     cells = [(row.level, column.level, metric.name) for row in made.rows]
@@ -268,7 +269,14 @@ def find_bold_cells(made: TableCells, column: TableColumn) -> ColumnTests:
         for (one, two), each in found.decided.items()
         if each.differs
     }
-    return replace(found, best=tuple(cell for cell in ranked if cell not in worse))
+    lead = ranked[0]
+    compared = {
+        cell
+        for pair, each in found.decided.items()
+        if lead in pair and each.p is not None and each.shown.n > 1
+        for cell in pair
+    }
+    return replace(found, best=tuple(cell for cell in ranked if cell in compared - worse))
 
 
 SPREADS = {"sd": "± s.d.", "se": "± s.e.", "ci": "[95 % interval]"}

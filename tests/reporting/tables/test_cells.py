@@ -96,10 +96,27 @@ def test_three_seeds_distinguish_what_is_far_apart_and_the_caption_says_how_far(
     assert "; max_length 8.9 to 9.3 or" in made.caption[1]  # of two columns
 
 
-def test_one_seed_shows_no_difference(make: Make, golden: GoldenTexts) -> None:
+def test_with_one_seed_nothing_is_compared_and_no_cell_is_bold(make: Make) -> None:
     made = make(best="test", select={"lr": 1e-3, "seed": 0})
-    assert all(row[0].best for row in made.cells)
-    golden(made.caption[1])
+    assert not any(cell.best for row in made.cells for cell in row)
+    assert "Bold" not in " ".join(made.caption)
+
+
+@pytest.mark.parametrize(
+    ("seed", "bold"), [(0, [False] * 4), (1, [True, False, False, False])], ids=["it leads", "another leads"]
+)
+def test_a_cell_of_one_seed_is_not_bold_in_a_half_finished_table(
+    forms: Forms, seed: int, bold: list[bool]
+) -> None:
+    study, outcomes, begun = forms
+    second = study.factors["mixer"][1]
+    rest = [
+        each.id for each in study.trials if each.levels["mixer"] == second and each.levels["seed"] != seed
+    ]
+    done = outcomes.filter(~pl.col("trial").is_in(rest))
+    made = build_table(study, spec(best="test"), done, published=False, begun=begun)
+    assert [row[0].count for row in made.cells] == [8, 1, 8, 8]
+    assert [row[0].best for row in made.cells] == bold
 
 
 def test_published_differences_have_the_digits_of_the_paper(make: Make) -> None:
