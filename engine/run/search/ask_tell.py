@@ -20,6 +20,7 @@ import optuna
 from optuna.samplers import BaseGASampler, BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from ....grammar import render
 from ....plugins import PluginError, Registry, plugin_errors
 from ....studies.catalog.samplers import (
     SAMPLERS,
@@ -28,9 +29,10 @@ from ....studies.catalog.samplers import (
     PluginSampler,
     TpeSettings,
 )
-from ....studies.schema.search import enumerate_points, is_enumerable
+from ....studies.schema.search import contains, enumerate_points, is_enumerable
 from ....studies.schema.search_settings import SearchSettings
 from ....studies.study import Study
+from ....studies.text.strict_model import format_value
 from .samplers.evolution import EvolutionSampler
 from .samplers.search_observations import (
     PointKey,
@@ -193,6 +195,7 @@ class AskTell:
         self._samplers = [make_own_sampler(study) for _ in range(rungs)]
         self._make_sampler, plugin = optuna_sampler_maker(self._settings), _plugin_of(self._settings)
         self._errors = partial(plugin_errors, SAMPLERS.kind, self._name, plugin) if plugin else nullcontext
+        self._is_plugin = plugin is not None
         first = self._make_sampler(0)  # a sampler that cannot be made raises here
         self._genetic = first if isinstance(first, BaseGASampler) else None
         # a sampler learns from a rung with so many ended points
@@ -272,9 +275,22 @@ class AskTell:
                     # Optuna 5.0 orders parents differently in the proposal that selects them: do it before
                     begun = study.get_trials(deepcopy=False)[trial.number]
                     sampler.get_parent_population(study, sampler.get_trial_generation(study, begun))
-                return self._search.choose(partial(suggest, trial)), trial
+                values = self._search.choose(partial(suggest, trial))
         finally:
             study.sampler = without
+        if self._is_plugin:
+            self._check_proposal(values)
+        return values, trial
+
+    def _check_proposal(self, values: Values) -> None:
+        """Raise PluginError for a value outside of the search's space."""
+        for name, value in values.items():
+            dimension = self._study.dimensions[name]
+            if not contains(dimension, value):
+                raise PluginError(
+                    f"{SAMPLERS.owner(self._name)}: {SAMPLERS.kind} '{self._name}': "
+                    f"{name}: expected a value of {render(dimension)}, got {format_value(value)}"
+                )
 
     def _accepted(self, values: Values, accept: Callable[[Values], SearchPoint | None]) -> SearchPoint | None:
         if (key := point_key(values)) in self._tried:

@@ -116,6 +116,15 @@ def broken_sampler(seed):
             raise KeyError("kernel")
     return Broken()
 
+@register_sampler("outside", source="here")
+def outside(seed):
+    from optuna.samplers import RandomSampler
+    class Outside(RandomSampler):
+        def sample_independent(self, study, trial, name, distribution):
+            found = super().sample_independent(study, trial, name, distribution)
+            return 99 if name == "rate" else found
+    return Outside(seed=seed)
+
 @register_scheduler("broken_scheduler", source="here")
 def broken_scheduler():
     raise RuntimeError("no such scheduler")
@@ -178,6 +187,9 @@ def test_exceptions_of_a_plug_in_are_reported_with_its_name(tmp_path, golden):
         PluginError, match=r"^broken_searching.py:\d+: sampler 'broken_sampler': KeyError: 'ke"
     ):
         conformance.propose(asked("search.sampler=broken_sampler"), 0)
+    told = r"^broken_searching.py: sampler 'outside': rate: expected a value of real\(.*\), got 99$"
+    with pytest.raises(PluginError, match=told):
+        conformance.propose(asked("search.sampler=outside"), 0)
 
 
 def test_a_scheduler_compares_points_from_the_first_rung_on_and_promotes_a_fraction(monkeypatch):
