@@ -143,11 +143,12 @@ def number_fault(
     value: object,
     *,
     least: int | None = None,
+    most: int | None = None,
     above: int | None = None,
     whole: bool = True,
     optional: bool = False,
 ) -> str | None:
-    """Return a message if an argument is not a finite number within its bound, else None."""
+    """Return a message if an argument is not a finite number within its bounds, else None."""
     if optional and value is None:
         return None
     bound = f"of at least {least}" if above is None else f"above {above}"
@@ -157,6 +158,8 @@ def number_fault(
         return fault
     number = value if isinstance(value, int) else float(value)
     within = number > above if above is not None else least is None or number >= least
+    if within and most is not None and number > most:
+        return f"{name}: expected at most {most:,}, got {describe_value(value)}"
     if within and (isinstance(number, int) or math.isfinite(number)):
         return None
     return f"{name}: expected {expected}, got {describe_value(value)}"

@@ -108,6 +108,7 @@ WRONG = [
     'build("sa >> ff(8)", vocab=10)',
     'configure(d_model=8, dropout="0.1")',
     'analyse("sa", **SIZES, length=0)',
+    'analyse("sa", **SIZES, length=10**10)',
     'analyse("sa", **SIZES, length=4, past=-1)',
     'analyse("sa", **SIZES, length=4.0)',
     'show_recipe("sa", **SIZES, length=-5)',

@@ -161,6 +161,9 @@ def series(label: str, parts: tuple[ModelPart, ...]) -> ModelPart:
 WantedCosts = Literal["flops", "parameters", "reach"]
 """The costs that an analysis measures: FLOPs and parameters, only parameters, or none."""
 
+_MAX_LENGTH = 10**8
+"""The maximum length of an analysed sequence. Attention's scores of longer ones can exceed torch's sizes."""
+
 _MOST_COPIES = 8
 """The maximum number of copies of a repeat whose memory is measured; that of further copies is computed."""
 
@@ -333,7 +336,7 @@ def analyse(
     BuildError for a block without a module.
     """
     check_arguments(
-        number_fault("length", length, least=1),
+        number_fault("length", length, least=1, most=_MAX_LENGTH),
         number_fault("past", past, least=0),
         number_fault("scored", scored, least=0, optional=True),
     )
