@@ -11,6 +11,7 @@ import logging
 import operator
 import os
 import shlex
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ from ..plugins import inline_codes, is_inline, loaded_files, loading_advice
 from ..storage import Store, StoreError, open_store, store_fault
 from ..storage.rows import KEY_COLUMNS, has_trial
 from ..storage.trial_files import STARTS_FILE, read_begun
-from .resolve.trial import code_owner, first_of_each_kind
+from .resolve.trial import cell_key, code_owner, first_of_each_kind
 from .schema.factors import SEED
 from .study import (
     Study,
@@ -43,7 +44,7 @@ from .text.errors import StudyError, StudyFault, command_line
 from .text.units import plural
 
 if TYPE_CHECKING:
-    from .claims.comparisons import ClaimSpec
+    from .claims.comparisons import Claim, ClaimSpec
 
 _log = logging.getLogger(__name__)
 
@@ -297,20 +298,37 @@ def describe_added_seeds(study: Study, store: Store) -> str:
 def claim_ages(study: Study, store: Store) -> dict[str, int]:
     """Return how many trials of a study had ended when each of its claims was first recorded by a run.
 
+    Trials count that have a task, and the data, of the claim's cells, also if their other settings differ.
     The key of a claim is what it tests: another statement or level is another claim. A claim that no run has
     recorded has the number of trials by now. A study without a record, such as a copy with another name,
     has the claims of the studies that trained its trials. Without a record that knows claims, as in a clone,
     all are 0.
     """
-    done = store.trials(columns=(*KEY_COLUMNS, "status")).filter(status="done")
+    done = store.trials(columns=(*KEY_COLUMNS, "status", "settings")).filter(status="done")
     in_cells = has_trial(trial.id for trial in study.cells)
     is_recorded = store.records.load(study.name) is not None
     names = [study.name] if is_recorded else done.filter(in_cells)["study"].unique().to_list()
     records = [record for name in names if (record := store.records.load(name)) and "claims" in record]
-    ended = len(done.filter(in_cells | (pl.col("study") == study.name))) if records else 0
-    ages = {_tested(each.spec): ended for each in study.claims}
+    own = done.filter(in_cells | (pl.col("study") == study.name)) if records else done.clear()
+    ended = Counter(_data_of(json.loads(settings)) for settings in own["settings"])
+    data = {
+        cell_key(trial.levels): _data_of(trial.settings.model_dump(mode="json", include={"task"}))
+        for trial in (study.cells if ended else ())
+    }
+
+    def before(claim: Claim) -> int:
+        cells = {cell_key(dict(each.cell)) for each in claim.quantities}
+        return sum(ended[task] for task in {data[cell] for cell in cells & data.keys()})
+
+    ages = {_tested(each.spec): before(each) for each in study.claims}
     recorded = [each for record in records for each in record["claims"].items()]
     return ages | dict(sorted(recorded, key=operator.itemgetter(1), reverse=True))  # the lowest number wins
+
+
+def _data_of(settings: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the name of the task in a trial's settings, and its corpus as text."""
+    task = settings["task"]
+    return task["name"], json.dumps(task.get("corpus"), sort_keys=True)
 
 
 def describe_late_claims(study: Study, store: Store) -> str:

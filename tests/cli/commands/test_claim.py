@@ -252,6 +252,24 @@ def test_a_claim_that_was_changed_or_added_after_results_is_named(run, tmp_path)
     assert notes(claim, added) == "", "without a record, as in a clone, nobody knows"
 
 
+def test_results_of_another_task_make_no_claim_late(run, tmp_path):
+    file = tmp_path / "mine.toml"
+
+    def notes(task):
+        factors = {"mixer": ["conv(k=5)", "conv(k=3)"], "seed": [0, 1]}
+        claim = {"name": f"{task} needs taps", "holds": "loss[mixer=conv(k=5)] < loss[mixer=conv(k=3)]"}
+        tables = {"study": {"name": "mine"}, "task": {"name": task}, "claim": [claim]}
+        file.write_text(study_text(factors=factors, **tables), encoding="utf-8")
+        shown = " ".join(run("claim", "check", str(file)).stdout.split())
+        return shown.partition("Claims that were")[2]
+
+    notes("not")
+    assert run("study", "run", str(file), "--local").exit_code == 0
+    assert notes("copy") == ""
+    assert run("study", "run", str(file), "--local").exit_code == 0
+    assert notes("copy") == ""
+
+
 def test_claims_that_are_new_in_a_copied_study_are_named_as_late(run, tmp_path):
     first, copy = tmp_path / "first.toml", tmp_path / "copy.toml"
     factors = {"mixer": ["conv(k=5)", "conv(k=3)"], "task": ["not"], "seed": [0, 1]}
