@@ -155,11 +155,12 @@ def check(
 def _read(paper: Path, results: str | None) -> Manuscript:
     """Read the TOML file of a paper, and print notes on its studies.
 
-    They are on studies without results, on stored trials with other settings, and on studies whose last run
-    had overrides. Exit with 1 if no study has results.
+    They are on studies without results, on stored trials with other settings, on studies whose last run had
+    overrides, and on numbers that lack trials or are biased. Exit with 1 if no study has results.
     """
     from ...reporting.manuscript.paper_file import read_manuscript
     from ...reporting.results import StudyResults
+    from ...studies.catalog.metrics import pick_bias
     from ..machine_settings import load_settings
     from ..missing_results import note_missing_results, note_other_settings
 
@@ -179,4 +180,7 @@ def _read(paper: Path, results: str | None) -> Manuscript:
     for name, number in found.numbers.items():
         if number.gaps and "." not in name:
             print_stderr(f"{name}: {number.gaps}")
+    for name, keys in (each for numbers in found.keys.numbers.values() for each in numbers.items()):
+        if bias := pick_bias(keys.pick_by, keys.over):
+            print_stderr(f"{name}: {bias}")
     return found
