@@ -37,7 +37,7 @@ from ...studies.schema.settings import TrialSettings
 from ..core.process import derive_seed
 from ..tasks import Batch, get_task
 from ..tasks.algorithmic import draw_dev_batches, draw_test_batch
-from ..tasks.generated import draw_dev, draw_examples, draw_test_set
+from ..tasks.generated import draw_dev, draw_examples, draw_test_set, own_losses
 from .base import (
     Answers,
     CausalView,
@@ -168,9 +168,9 @@ class GeneratedObjective(FreshObjective[Examples]):
     def _losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the loss of each target, from the task's own loss function if there is one.
 
-        Raise TaskError for a wrong shape.
+        Raise TaskError for a wrong shape, and PluginError as `own_losses` does.
         """
-        own = self._task.losses(outputs, targets)
+        own = own_losses(self._task, outputs, targets)
         if own is not None and own.shape != targets.shape:
             shapes = f"expected losses {tuple(targets.shape)}, one for each target, got {tuple(own.shape)}"
             raise TaskError(f"{self._task.name}: {shapes}")

@@ -19,6 +19,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -35,7 +36,7 @@ from ...studies.catalog.tasks import (
     TaskSizes,
     require_task,
 )
-from .generated import draw_examples, draw_test_set, example_faults
+from .generated import draw_examples, draw_test_set, example_faults, own_losses
 
 EXAMPLES = 256
 """The number of examples to check."""
@@ -82,7 +83,7 @@ def subject(name: str, **settings: object) -> Subject:
         test_sets=lambda: {each: draw_test_set(task, each) for each in task.test_sets()},
         solve=task.solve,
         reach=task.required_reach,
-        losses=task.losses,
+        losses=partial(own_losses, task),
         has_one_shape=task.has_one_shape,
     )
 

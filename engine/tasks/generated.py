@@ -45,6 +45,23 @@ def draw_test_set(task: GeneratedTask, name: str) -> Examples:
     return _checked(task, task.test_sets()[name], generator, None)
 
 
+def own_losses(task: GeneratedTask, outputs: Tensor, targets: Tensor) -> Tensor | None:
+    """Return the loss of each target if the task defines `losses`, or else None.
+
+    Raise PluginError if its `losses` raises an exception or returns no tensor.
+    """
+    if type(task).losses is GeneratedTask.losses:
+        return None
+    with plugin_errors("task", task.name, type(task)):
+        losses: object = task.losses(outputs, targets)
+        if not isinstance(losses, Tensor):
+            raise TypeError(
+                f"losses: expected a tensor, got {type(losses).__name__}; a task has the default loss of its "
+                "kind if it does not define losses"
+            )
+        return losses
+
+
 def show_example(task: GeneratedTask) -> tuple[list[str], list[str]]:
     """Return the tokens of an input and of its target as texts.
 

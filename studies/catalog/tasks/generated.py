@@ -107,7 +107,7 @@ class GeneratedTask(TaskSettings, ABC):
 
     @property
     def chance(self) -> float | None:
-        """The accuracy of a model that guesses, from 0 to 1; None if unknown.
+        """The accuracy of a model that guesses, at least 0 and below 1; None if unknown.
 
         The scaled accuracy is 0 at this accuracy, and 1 if all outputs are correct.
         """
@@ -123,9 +123,10 @@ class GeneratedTask(TaskSettings, ABC):
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor | None:
         """Return the loss of each scored target, as a tensor with the shape of `targets`.
 
-        Return None to use the default loss of the task's kind. Tagging gets logits (scored, vocab) and
-        symbols (scored,), by default with cross-entropy. Regression gets numbers of shape (sequences,) or
-        (sequences, targets) with their targets, by default with the squared error.
+        A task that does not override this method has the default loss of its kind; None from an override is
+        refused. Tagging gets logits (scored, vocab) and symbols (scored,), by default with cross-entropy.
+        Regression gets numbers of shape (sequences,) or (sequences, targets) with their targets, by default
+        with the squared error.
         """
         return None
 
@@ -170,15 +171,18 @@ def register_task(name: str, *, kind: str, summary: str, source: str) -> Callabl
 
 
 def check_statements(task: GeneratedTask) -> None:
-    """Check that properties of a plug-in's task raise no exception, and that its test sets have valid names.
+    """Check that properties of a plug-in's task raise no exception, its `chance`, and the names of test sets.
 
     Raises TaskError for a fault.
     """
     try:
         names, _, _ = tuple(task.test_sets()), task.required_reach, task.has_one_shape
+        is_chance = task.chance is None or 0 <= task.chance < 1
     except Exception as error:  # any exception is reported as the plug-in's
-        text = f"test_sets, required_reach or has_one_shape: {type(error).__name__}: {error}"
+        text = f"test_sets, required_reach, has_one_shape or chance: {type(error).__name__}: {error}"
         raise TaskError(f"{task.name}: {text}") from error
+    if not is_chance:
+        raise TaskError(f"{task.name}: expected a chance of at least 0 and below 1, got {task.chance}")
     for name in names:
         if not _SET_NAME.fullmatch(name):
             raise TaskError(

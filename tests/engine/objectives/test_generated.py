@@ -8,7 +8,16 @@ import torch
 from pydantic import Field
 from torch.nn import functional
 
-from activemem import IGNORED, Block, Examples, GeneratedTask, TaskSizes, register_metric, register_task
+from activemem import (
+    IGNORED,
+    Block,
+    Examples,
+    GeneratedTask,
+    PluginError,
+    TaskSizes,
+    register_metric,
+    register_task,
+)
 from activemem.blocks.core import BLOCKS
 from activemem.engine import LeakError
 from activemem.engine.tasks import draw_test_set
@@ -85,8 +94,15 @@ class Focal(Previous):
     """the exponent of the focal loss; 0 is the cross-entropy"""
 
     def losses(self, outputs, targets):
-        if self.fault == "losses":
-            return outputs
+        match self.fault:
+            case "losses":
+                return outputs
+            case "NoneType":
+                return None
+            case "float":
+                return 1.0
+            case _:
+                pass
         lost = functional.cross_entropy(outputs, targets, reduction="none")
         return (1 - (-lost).exp()) ** self.sharp * lost
 
@@ -273,6 +289,12 @@ def test_a_loss_of_the_tasks_own_is_what_is_learnt_and_reported():
 def test_losses_that_are_not_one_of_each_target_are_refused(golden):
     with golden.raises(TaskError):
         training({"name": "focal", "fault": "losses"}).advance()
+
+
+@pytest.mark.parametrize("fault", ["NoneType", "float"])
+def test_losses_that_are_no_tensor_are_refused(fault):
+    with pytest.raises(PluginError, match=f"test_generated.py: task 'focal': .* got {fault}; a task"):
+        training({"name": "focal", "fault": fault}).advance()
 
 
 def test_a_loss_of_the_tasks_own_has_no_bound_beyond_which_it_diverged():

@@ -65,6 +65,22 @@ def test_a_test_set_has_a_name_that_a_metric_can_have_as_its_index(small, golden
         check_statements(Small(name="small", sets=("a b",)))
 
 
+class Guessed(Small):
+    guess: float = 0.5
+    """the share of targets that a guess gets right"""
+
+    @property
+    def chance(self):
+        return self.guess
+
+
+def test_a_chance_is_a_share_below_1():
+    register_task("guessed", kind="tagging", **ABOUT)(Guessed)
+    check_statements(Guessed(name="guessed", guess=0.0))
+    with pytest.raises(TaskError, match=r"^guessed: expected a chance of at least 0 and below 1, got 1\.0$"):
+        check_statements(Guessed(name="guessed", guess=1.0))
+
+
 class Bare(GeneratedTask):
     size: int
     """the vocabulary size"""
