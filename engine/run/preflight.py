@@ -28,7 +28,7 @@ from ...studies.catalog.tasks import (
 from ...studies.catalog.tasks.synthetic import LengthTask
 from ...studies.resolve.costs import reads_lines
 from ...studies.schema.reported_metrics import epoch_metrics
-from ...studies.schema.settings import TrialSettings, read_recipe
+from ...studies.schema.settings import TrainSettings, TrialSettings, read_recipe
 from ..core.models import build_model, check_precision
 from ..core.resources import Machine
 from ..corpora.files import DataError
@@ -39,7 +39,7 @@ from ..data.treebanks import open_treebank
 from ..objectives.base import RegisteredMetrics
 from ..optimisers.weights import check_compile
 from ..tasks.generated import draw_examples, draw_test_set
-from ..trial.training import Training
+from ..trial.training import Training, factor
 
 
 def check_plugin_blocks(all_settings: Iterable[TrialSettings]) -> None:
@@ -182,7 +182,7 @@ _SPLITS = ("", "dev", "test")
 
 
 def rehearse_plugins(all_settings: Iterable[TrialSettings], data: Path) -> None:
-    """Run the plug-in code of trials once: metrics, generators, loss terms and callbacks.
+    """Run the plug-in code of trials once: metrics, generators, schedules, loss terms and callbacks.
 
     Raise a PluginError that lists all exceptions, each with its file and line.
     """
@@ -198,6 +198,7 @@ def rehearse_plugins(all_settings: Iterable[TrialSettings], data: Path) -> None:
         [
             *(fault for kind, interface in interfaces for fault in _metric_faults(kind, interface)),
             *(fault for task in tasks.values() for fault in _task_faults(task)),
+            *(fault for settings in every for fault in _schedule_faults(settings.train)),
         ]
     )
     if not faults:  # otherwise they would be visited again
@@ -254,6 +255,17 @@ def _task_faults(task: GeneratedTask) -> Iterator[str]:
         yield str(error)
 
 
+def _schedule_faults(train: TrainSettings) -> Iterator[str]:
+    if train.seconds is not None:  # then the number of steps is unknown
+        return
+    steps = train.epochs * train.steps_per_epoch
+    try:
+        for step in (1, steps):
+            factor(train.schedule, step, steps)
+    except PluginError as error:
+        yield str(error)
+
+
 def _part_faults(settings: TrialSettings, data: Path) -> Iterator[str]:
     short = settings.with_train(epochs=1, compile=False)
     try:
@@ -264,6 +276,7 @@ def _part_faults(settings: TrialSettings, data: Path) -> Iterator[str]:
                 metrics = dict.fromkeys(("loss", *epoch_metrics(settings)), 0.5)
                 training.callbacks.start(training.model)
                 training.callbacks.after_epoch(training.model, 1, training.step, metrics, last=True)
+            training.state()  # a checkpoint must be able to hold the states of the parts
     except ActivememError as error:
         yield str(error)
     except Exception:  # noqa: BLE001 -- such as a lack of memory: the trial itself reports it

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from fnmatch import fnmatchcase
 from functools import partial
+from io import BytesIO
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -14,7 +15,14 @@ from torch import Tensor, nn
 
 from ...errors import ActivememError
 from ...plugins import plugin_errors
-from ...studies.catalog.train_parts import CALLBACKS, Callback, LossTerm, TrainingMoment, TrainingStep
+from ...studies.catalog.train_parts import (
+    CALLBACKS,
+    LOSS_TERMS,
+    Callback,
+    LossTerm,
+    TrainingMoment,
+    TrainingStep,
+)
 from ...studies.schema.settings import TrialSettings
 from ..core.models import meta_model
 from ..core.process import derive_seed
@@ -36,6 +44,20 @@ def map_tensors(state: Any, change: Callable[[Tensor], Tensor]) -> Any:  # noqa:
 def to_device(state: Any, device: torch.device) -> Any:  # noqa: ANN401 -- as above
     """Copy nested containers, with their tensors moved to a device."""
     return map_tensors(state, lambda each: each.to(device))
+
+
+def check_state(state: Mapping[str, Any]) -> None:
+    """Raise TypeError if a part's state has anything but tensors and plain values, as for a checkpoint."""
+    for name, value in state.items():
+        file = BytesIO()
+        try:
+            # without the values of tensors, which are fine and may be many
+            torch.save(map_tensors(value, lambda _: torch.empty(0)), file)
+            file.seek(0)
+            torch.load(file, weights_only=True)  # as a checkpoint is read
+        except Exception as error:
+            got = f"{type(value).__name__} in state[{name!r}]"
+            raise TypeError(f"expected tensors and plain values in the state, got {got}") from error
 
 
 Hook = Callable[[TrainingMoment], Mapping[str, float] | None]
@@ -95,8 +117,10 @@ class Callbacks:
     ) -> dict[str, float]:
         """Call one function of a callback; return the metrics.
 
-        The function gets a copy of the model. Random generators are restored afterwards. Raise CallbackError
-        if a metric is not registered, or if the function changes torch's global settings.
+        The function gets a copy of the model. Random generators are restored afterwards. Raise PluginError if
+        the function raises an exception, returns something else than metrics, or leaves a state that a
+        checkpoint cannot hold. Raise CallbackError if a metric is not registered, or if the function changes
+        torch's global settings.
         """
         before = _how_torch_computes()
         devices = [self._device] if self._device.type == "cuda" else []
@@ -108,14 +132,20 @@ class Callbacks:
                 **place._asdict(),
                 state=state,
             )
-            with plugin_errors("callback", name, CALLBACKS[name].settings):
-                reported = hook(moment) or {}
+            with plugin_errors(CALLBACKS.kind, name, CALLBACKS[name].settings):
+                found: object = hook(moment)
+                if not (found is None or isinstance(found, Mapping)):
+                    got = type(found).__name__
+                    raise TypeError(f"{hook.__name__}: expected None or numbers by their names, got {got}")
+                check_state(state)
+        reported = cast("Mapping[str, float]", found or {})
         if changed := [what for what, value in _how_torch_computes().items() if value != before[what]]:
             raise CallbackError(f"{name}: expected torch's {changed[0]} unchanged, got a change")
         if unknown := sorted(reported.keys() - CALLBACKS[name].metrics):
             known = ", ".join(sorted(CALLBACKS[name].metrics)) or "none"
             raise CallbackError(f"{name}: expected registered metrics, {known}, got {unknown[0]}")
-        with plugin_errors("callback", name, CALLBACKS[name].settings):  # for a value that is not a number
+        # for a value that is not a number
+        with plugin_errors(CALLBACKS.kind, name, CALLBACKS[name].settings):
             return {metric: reported_number(value) for metric, value in reported.items()}
 
 
@@ -188,7 +218,13 @@ class LossTerms:
         return {name: float(total) / steps for name, total in self._sums.items()}
 
     def state(self) -> dict[str, Any]:
-        """Return the sums and the terms' states, for a checkpoint."""
+        """Return the sums and the terms' states, for a checkpoint.
+
+        Raise PluginError for a state that a checkpoint cannot hold.
+        """
+        for term in self._terms:
+            with plugin_errors(LOSS_TERMS.kind, term.name, type(term)):
+                check_state(self._states[term.name])
         return {"sums": self._sums, "states": self._states}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -202,7 +238,7 @@ class LossTerms:
         if missing := [name for name in watched if all(name != each for each, _ in activations)]:
             message = f"expected outputs of its watched modules, got none of {', '.join(missing)}"
             raise LossTermError(f"{term.name}: {message}")
-        with plugin_errors("loss term", term.name, type(term)):
+        with plugin_errors(LOSS_TERMS.kind, term.name, type(term)):
             value: object = term.compute(
                 TrainingStep(
                     model=self._model,

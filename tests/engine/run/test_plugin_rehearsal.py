@@ -45,6 +45,17 @@ class Ender(Callback):
 """
 
 
+SCHEDULE = """
+from math import sqrt
+from activemem import PluginSchedule, register_schedule
+
+@register_schedule("rehearsed_schedule", source="own")
+class Root(PluginSchedule):
+    def share(self, step, total_steps):
+        return sqrt(0.5 - step / total_steps)
+"""
+
+
 def study(**train):
     lengths = {"curriculum": None, "lengths": [2, 4], "epochs": 1, "steps_per_epoch": 2}
     factors = {"mixer": ["conv(k=3)"], "task": ["sort"], "seed": [0]}
@@ -92,6 +103,12 @@ def test_loss_terms_and_callbacks_are_tried_too(tmp_path):
     assert told.startswith("term.py:7: loss term 'rehearsed_term': AttributeError: ")
     told = reported(tmp_path, study(callbacks=[{"name": "rehearsed_callback"}]))
     assert told == "ender.py:7: callback 'rehearsed_callback': LookupError: no such layer"
+
+
+def test_the_first_and_the_last_step_of_a_schedule_are_tried_too(tmp_path):
+    load(tmp_path, "root.py", SCHEDULE)
+    told = reported(tmp_path, study(schedule={"name": "rehearsed_schedule"}))
+    assert told == "root.py:8: schedule 'rehearsed_schedule': ValueError: math domain error"
 
 
 def test_parts_of_a_script_train_in_this_process_and_not_on_ray(tmp_path):

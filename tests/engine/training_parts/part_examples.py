@@ -1,5 +1,7 @@
 """Loss terms and callbacks of a plug-in, for tests."""
 
+import threading
+
 import torch
 from pydantic import Field
 
@@ -50,6 +52,9 @@ class Shown(LossTerm):
                 return 1.0
             case "nan":
                 return step.outputs.sum() * float("nan")
+            case "state":
+                step.state["rule"] = lambda: 1
+                return 0.0 * step.outputs.sum()
             case _:
                 SEEN.append((step.inputs.shape, step.outputs.shape, step.targets.shape, step.step))
                 return 0.0 * step.outputs.sum()
@@ -89,6 +94,12 @@ class Drift(Callback):
                 return {"drifting": 1.0}
             case "dtype":
                 torch.set_default_dtype(torch.float64)
+            case "float":
+                return 5.0
+            case "state":
+                moment.state["rule"] = threading.Lock()
+            case "raise":
+                raise RuntimeError("no more")
             case _:
                 pass
         found = self.distance(moment) + 0.0 * float(torch.rand(()))

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from activemem import Callback, register_callback
+from activemem import Callback, PluginError, register_callback
 from activemem.engine.core import StoppedMidway
 from activemem.engine.trial import CALLBACK_CHECKS, EPOCHS, CallbackError, Callbacks, Training, trial
 from activemem.studies.schema import epoch_metrics
@@ -71,6 +71,19 @@ def test_a_callback_that_is_noticed_fails_its_trial(flaw, tmp_path, golden):
             Training.begin(trial(callbacks=[{"name": "drift", "flaw": flaw}]), CPU, tmp_path).advance()
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize(
+    ("flaw", "fault"),
+    [
+        ("float", "part_examples.py: callback 'drift': TypeError: on_epoch_end: expected .*, got float"),
+        ("state", r"part_examples.py: callback 'drift': TypeError: expected .*, got lock in state\['rule'\]"),
+        ("raise", r"part_examples.py:\d+: callback 'drift': RuntimeError: no more"),
+    ],
+)
+def test_a_callback_with_a_wrong_value_is_named(flaw, fault, tmp_path):
+    with pytest.raises(PluginError, match=f"^{fault}$"):
+        Training.begin(trial(callbacks=[{"name": "drift", "flaw": flaw}]), CPU, tmp_path).advance()
 
 
 def test_a_callback_that_is_left_midway_is_called_again_with_the_state_before(tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from activemem import StudyError, load_study, run_study
+from activemem import PluginError, StudyError, load_study, run_study
 from activemem.engine.trial import LOSS_TERM_CHECKS, LossTermError, NotANumberError, Training, trial
 from activemem.storage import Store
 from activemem.studies.resolve import settings_from_json, settings_to_json, trial_id
@@ -85,6 +85,13 @@ def test_a_term_sees_what_each_kind_of_task_is_scored_on(kind, tmp_path):
 def test_a_term_that_is_no_number_fails_its_trial(flaw, error, tmp_path, golden):
     with golden.raises(error):
         Training.begin(trial(loss_terms=[{"name": "shown", "flaw": flaw}]), CPU, tmp_path).advance()
+
+
+def test_a_term_with_a_state_that_no_checkpoint_holds_is_named_before_training(tmp_path):
+    fault = r"part_examples.py: loss term 'shown': TypeError: .*, got function in state\['rule'\]"
+    with pytest.raises(PluginError, match=fault):
+        run_study(load_study(text('name = "shown"\nflaw = "state"')), Store(tmp_path), local=True)
+    assert Store(tmp_path).trials().is_empty()
 
 
 def test_the_id_covers_terms_and_their_keys_and_nothing_where_there_are_none():
