@@ -21,6 +21,7 @@ from ...errors import ActivememError, describe_value, hint, nearest_hint
 from ...grammar import nodes
 from ...grammar.model_config import ModelConfig
 from ...grammar.vocabulary.spec import (
+    SPECS,
     CostContext,
     Parameter,
     ParameterKind,
@@ -34,6 +35,7 @@ from ...grammar.vocabulary.spec import (
     sees_unstated,
 )
 from ...plugins import OWN, PluginError, Registry, check_part, contract_faults, plugin_errors
+from .plugin_parts import build_plugin_part
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
@@ -267,14 +269,18 @@ def _measured_state(name: str, cls: type[Block]) -> Callable[[Settings, CostCont
 def build_block(node: nodes.BlockNode, context: Context) -> Block:
     """Build the module of one block of a recipe.
 
-    Raise BuildError for a block without a module, and PluginError if a plug-in's constructor raises.
+    Raise BuildError for a block without a module, and PluginError if a plug-in's constructor raises or reuses
+    a module.
     """
     spec, cls = lookup(node.name), BLOCKS.get(node.name)
     if spec is None or cls is None:
         raise BuildError(f"block '{node.name}' has no registered module")
     settings = spec.settings(node)
-    with plugin_errors("block", node.name, cls):
-        block = cls.build(settings, context)
+    build = partial(cls.build, settings, context)
+    if SPECS.owner(node.name) == OWN:
+        block = build()
+    else:
+        block = build_plugin_part(SPECS, node.name, cls, build, context.shared)
     if block.context_length is None:
         sees = spec.reach(settings, CostContext(config=context.config, length=1))
         block.context_length = None if math.isinf(sees.left) else int(sees.left)

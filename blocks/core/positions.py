@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -22,10 +23,10 @@ from ...grammar.positions import (
     RandomisedPosition,
 )
 from ...grammar.vocabulary.attention import BUCKETS
-from ...plugins import plugin_errors
 from .block import BuildError
 from .dropout import draw_keys
 from .initialisation import Embedding, Initialisable, WeightRole, declare_role, roles
+from .plugin_parts import build_plugin_part
 
 
 class PositionalEncoding(nn.Module):
@@ -43,9 +44,9 @@ class PositionalEncoding(nn.Module):
             self.vectors = Embedding(self.kind.count, config.settings.d_model, rule=config.settings.embedding)
             self.scale = config.settings.embedding_scale
         elif isinstance(self.kind, PluginPosition):
-            with plugin_errors(POSITIONS.kind, config.settings.position, self.kind):
-                self.vectors = self.kind.build(config.settings.d_model)
-                declare_role(self.vectors, WeightRole.EMBEDDING)
+            build = partial(self.kind.build, config.settings.d_model)
+            self.vectors = build_plugin_part(POSITIONS, config.settings.position, self.kind, build)
+            declare_role(self.vectors, WeightRole.EMBEDDING)
 
     def forward(
         self, x: Tensor, start: int = 0, lengths: Tensor | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -19,20 +20,20 @@ from ...grammar.canonical import identity
 from ...grammar.model_config import ModelConfig
 from ...grammar.norms import NORMS, PluginNorm
 from ...grammar.vocabulary.spec import VECTOR, mixes_positions, output_kind
-from ...plugins import plugin_errors
 from .block import Block, BuildError, Context, StreamChunk, build_block
 from .dropout import Dropout
 from .initialisation import WeightRole, declare_role
+from .plugin_parts import build_plugin_part
 
 
 def build_norm(config: ModelConfig) -> nn.Module:
     """Build one normalisation layer of the kind `norm_kind`. It maps (…, width) to the same shape."""
     kind = NORMS[config.settings.norm_kind]
     if isinstance(kind, PluginNorm):
-        with plugin_errors(NORMS.kind, config.settings.norm_kind, kind):
-            made = kind.build(config.settings.d_model, config.settings.norm_eps)
-            declare_role(made, WeightRole.NORM)
-            return made
+        build = partial(kind.build, config.settings.d_model, config.settings.norm_eps)
+        made = build_plugin_part(NORMS, config.settings.norm_kind, kind, build)
+        declare_role(made, WeightRole.NORM)
+        return made
     made = nn.RMSNorm if config.settings.norm_kind == "rms_norm" else nn.LayerNorm
     return made(config.settings.d_model, eps=config.settings.norm_eps)
 

@@ -18,6 +18,7 @@ from ...grammar.nodes import BlockNode
 from ...grammar.vocabulary.spec import CostContext, Reach, Role, block_code, spec_of
 from ...plugins import PluginError
 from ..core.block import Block
+from ..core.plugin_parts import ReusedModuleError
 from .fixtures import WIDTH, idle_parameters, make_block, random_sequences, reach_words
 
 ROUNDING = 1e-9
@@ -48,7 +49,8 @@ def check_plugin_block(
     # longer than the stated reach, so that a greater reach shows
     length = min(max(LENGTH, int(sum(sides)) + 9), MAX_LENGTH)
     try:
-        block = make_block(node, causal=causal, width=width)
+        make_block(node, causal=causal, width=width)
+        block = make_block(node, causal=causal, width=width)  # refused if it reuses the first one's weights
         x = random_sequences(2, length, width=width)
         shape = tuple(block(x).shape)
         if spec.role is not Role.POOL and shape != x.shape:
@@ -65,6 +67,8 @@ def check_plugin_block(
             faults = faults or list(_training_faults(block.train(), x, sees))
         else:
             faults = [fault]
+    except ReusedModuleError:
+        raise
     except Exception:  # noqa: BLE001 -- it may need a GPU; training reports its own error
         return False
     if faults:
