@@ -82,20 +82,13 @@ def build(
     earlier builds that no longer belong to the paper. Exits with 1 if the store has no results of these
     studies.
     """
-    from ...reporting.manuscript.files import leftover_files, paper_files
+    from ...reporting.manuscript.files import write_paper
 
     found = _read(paper, results)
     with waiting(f"making {found.folder}"):
-        made = paper_files(found)
-    files = {found.folder / name: content for name, content in made.items()}
-    for path in leftover_files(found, made):
-        path.unlink()
-    for path, content in files.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.is_file() or path.read_bytes() != content:
-            path.write_bytes(content)
+        files = write_paper(found)
     if as_json:
-        print_page("paper build", files=list(files), numbers=found.numbers)
+        print_page("paper build", files=files, numbers=found.numbers)
     else:
         print_stdout("\n".join(map(str, files)))
 

@@ -1,8 +1,8 @@
 r"""The files of a paper: tables, figures, appendix, computing time, licences and numbers.
 
 A file depends only on paper.toml, the studies and the store. It has no date and no version of this program.
-So a file is stale if, and only if, the store now gives another one. Drawings are not compared, since they
-differ between machines. Instead, the `.tex` file of a figure has a hash of the figure's data.
+So a file is stale if, and only if, the store now gives another one. Drawings are compared by the record of
+the build, since they differ between machines.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from ..snapshot import Snapshot
 from ..tables.render.latex import escape
 from ..tables.table import CellStatus, Table
 from .paper_file import Manuscript, PaperNumber, own_files
+from .record import RECORD, encode_record
 
 NUMBERS = "numbers.tex"
 UNKNOWN = r"\textbf{??}"
@@ -72,6 +73,23 @@ def paper_files(paper: Manuscript) -> dict[str, bytes]:
         "compute.tex": (*_compute(paper.studies), "", *_data(paper)),
     }
     return files | {name: _encode(lines) for name, lines in texts.items()}
+
+
+def write_paper(paper: Manuscript) -> list[Path]:
+    """Write the files of a paper and the record of this build, and return their paths.
+
+    Delete files of an earlier build that no longer belong to the paper. Raises as `paper_files` does.
+    """
+    files = paper_files(paper)
+    for path in leftover_files(paper, files):
+        path.unlink()
+    files[RECORD] = encode_record(files)
+    for name, content in files.items():
+        path = paper.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.is_file() or path.read_bytes() != content:
+            path.write_bytes(content)
+    return [paper.folder / name for name in files]
 
 
 def leftover_files(paper: Manuscript, files: Collection[str]) -> list[Path]:

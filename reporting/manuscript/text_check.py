@@ -26,6 +26,7 @@ from .files import (
     unlicensed_files,
 )
 from .paper_file import Manuscript, PaperNumber
+from .record import RECORD, read_record, with_unix_line_ends
 
 _COMMENT = re.compile(r"(?<!\\)(?:\\\\)*%")
 _MARK = re.compile(r"%\s*am:(.*)")
@@ -193,6 +194,9 @@ def _stale(paper: Manuscript, built: Mapping[str, str], files: Mapping[str, byte
     if not paper.folder.is_dir():
         yield "there is no such folder"
         return
+    record = read_record(paper.folder)
+    if record is None:
+        yield f"{RECORD} is missing or damaged, so drawings cannot be checked"
     now = {name: latex_number(number) for name, number in paper.numbers.items()}
     changed = [name for name, text in built.items() if text != now.get(name, text)]
     for name in changed:
@@ -201,7 +205,10 @@ def _stale(paper: Manuscript, built: Mapping[str, str], files: Mapping[str, byte
         path = paper.folder / name
         if not path.is_file():
             yield f"{name} is missing"
-        elif path.suffix == ".tex" and path.read_bytes() != content and not (name == NUMBERS and changed):
+        elif path.suffix != ".tex":
+            if record and not record.fits(paper.folder, name):
+                yield f"{name} and its .tex file are not from the same build"
+        elif with_unix_line_ends(path.read_bytes()) != content and not (name == NUMBERS and changed):
             yield f"{name} differs from what the store gives now"
     for path in leftover_files(paper, files):
         yield f"{path.relative_to(paper.folder).as_posix()} no longer belongs to this paper"

@@ -1,10 +1,11 @@
 """A paper of the study with all possible outcomes of cells."""
 
 from functools import partial
+from shutil import copytree
 
 import pytest
 
-from activemem.reporting.manuscript import paper_files, read_manuscript
+from activemem.reporting.manuscript import read_manuscript, write_paper
 
 CURVE = """
 [[curve]]
@@ -47,19 +48,18 @@ def read(everything, kept, tmp_path):
 
 
 @pytest.fixture(scope="session")
-def files(everything, kept, tmp_path_factory):
-    """Return the contents of the paper's files by name."""
+def build(everything, kept, tmp_path_factory):
+    """Return the folder of the paper's files."""
     folder = tmp_path_factory.mktemp("paper")
     write_study(folder, everything)
-    return paper_files(read_in(folder, kept))
+    paper = read_in(folder, kept)
+    write_paper(paper)
+    return paper.folder
 
 
 @pytest.fixture
-def built(read, files):
+def built(read, build):
     """Return the paper, with its files written."""
     paper = read()
-    for name, content in files.items():
-        path = paper.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+    copytree(build, paper.folder)
     return paper

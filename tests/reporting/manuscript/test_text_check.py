@@ -1,8 +1,10 @@
 """The check of a text: unknown and missing numbers, copies by hand, and stale files."""
 
+import re
+
 import pytest
 
-from activemem.reporting.manuscript import check_text
+from activemem.reporting.manuscript import check_text, write_paper
 
 
 @pytest.fixture
@@ -84,7 +86,6 @@ def test_files_that_are_stale_missing_or_left_over_are_reported(check, built):
     (built.folder / "compute.tex").unlink()
     (built.folder / "everything" / "table-old.tex").write_bytes(table.read_bytes())
     (built.folder / "everything" / "table-own.tex").write_text("by hand", encoding="utf-8")
-    (built.folder / "everything" / "figure-by_task.svg").write_bytes(b"drawn by another machine")
     told = check(r"\include{generated/compute}")
     for words in (
         "there is no such file; paper build writes it",
@@ -94,3 +95,45 @@ def test_files_that_are_stale_missing_or_left_over_are_reported(check, built):
         "everything/table-old.tex no longer belongs to this paper",
     ):
         assert words in told
+
+
+@pytest.mark.parametrize("ending", ["pdf", "svg"])
+def test_a_drawing_of_another_figure_or_another_build_is_reported(check, built, ending):
+    drawing = built.folder / "everything" / f"figure-by_task.{ending}"
+    drawing.write_bytes(drawing.read_bytes() + b"of two seeds")
+    told = f"everything/figure-by_task.{ending} and its .tex file are not from the same build"
+    assert told in check("") and "generated: 1 fault" in check("")
+
+
+def test_a_drawing_whose_record_is_of_an_earlier_build_is_reported(check, built):
+    record, tex = built.folder / "build.json", built.folder / "everything" / "figure-by_task.tex"
+    now = tex.read_bytes()
+    tex.write_bytes(now.replace(b"% data", b"% data of two seeds"))
+    assert "differs" in check("")
+    tex.write_bytes(now)
+    assert check("") == ""
+    record.write_text(re.sub(r"\w{64}", "0" * 64, record.read_text(encoding="utf-8")), encoding="utf-8")
+    assert "generated: 2 faults" in check("")
+
+
+def test_files_with_the_line_ends_of_another_machine_are_current(check, built):
+    for path in built.folder.rglob("*"):
+        if path.suffix in (".tex", ".svg", ".json"):
+            path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert check(r"\am{sort}") == ""
+
+
+@pytest.mark.parametrize("content", [None, "", "<<<<<<< HEAD", '{"drawings": []}'])
+def test_a_missing_or_damaged_record_is_reported(check, built, content):
+    record = built.folder / "build.json"
+    record.unlink() if content is None else record.write_text(content, encoding="utf-8")
+    assert "build.json is missing or damaged" in check("")
+
+
+def test_a_build_writes_a_damaged_record_anew_and_the_same_one_each_time(check, built):
+    record = built.folder / "build.json"
+    first = record.read_bytes()
+    record.write_text("<<<<<<< HEAD", encoding="utf-8")
+    assert record in write_paper(built)
+    assert record.read_bytes() == first
+    assert check("") == ""
