@@ -352,7 +352,7 @@ class Attempt:
 
     def drop(self) -> ClaimedElsewhere:
         """Drop the state of a trial that another process has taken over, and its outcome if it has one."""
-        message = "trial %s: another process has taken it over from attempt %d, whose result is dropped"
+        message = "trial %s: another process took it over, or the store was removed; attempt %d is dropped"
         _log.warning(message, self.job.trial.id, self.job.attempt)
         self.ended, self.training = True, None
         return ClaimedElsewhere(trial=self.job.trial.id, attempt=self.job.attempt + 1, ended=False)
