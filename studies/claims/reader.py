@@ -430,7 +430,9 @@ class _Resolver:
             expected = ", ".join(f"{name}[…]" for name in CURRENCIES)
             raise self.fail(node.target.word, f"expected one of {expected} in a speedup, got {family}")
         found = self._quantities(node.target, bound)
-        open_factors = list(self._scope.varying_factors(each.cell for each in found))
+        dependent = self._scope.dependent_factors()
+        varying = self._scope.varying_factors(each.cell for each in found)
+        open_factors = [factor for factor in varying if factor not in dependent]
         if len(open_factors) != 1:
             raise self.fail(node.target, self._open_factors_fault("speedup", found[0].cell, open_factors))
         factor = open_factors[0]
@@ -698,7 +700,8 @@ class _Resolver:
     def _candidates(self, winner: syntax.FunctionCall, bound: Bindings) -> list[Candidate]:
         """Return the levels that a call such as `best(…)` compares, each with its number.
 
-        The levels are those of its loop, or else those of the only factor that its metric leaves open.
+        The levels are those of its loop, or else those of the only factor that its metric leaves open. A
+        factor that follows from another one, as a rate of each mixer, is not open.
         """
         first, function = winner.arguments[0], winner.function.text
         if winner.loops:
@@ -713,7 +716,9 @@ class _Resolver:
                 winner, f"expected one metric in {function}(…), as in {winner.function.text}(loss) is sa"
             )
         found = self._quantities(first, bound)
-        open_factors = list(self._scope.varying_factors(each.cell for each in found))
+        dependent = self._scope.dependent_factors()
+        varying = self._scope.varying_factors(each.cell for each in found)
+        open_factors = [factor for factor in varying if factor not in dependent]
         if len(open_factors) != 1:
             raise self.fail(first, self._open_factors_fault(function, found[0].cell, open_factors))
         return [(level_text(dict(each.cell)[open_factors[0]]), each) for each in found]

@@ -178,6 +178,10 @@ def test_levels_that_follow_from_another_level_are_left_out_of_a_label():
     assert list(comparison_labels(claim).values()) == ["conv(k=20) > sa"]
     (whole,) = study_with_claims("max_length[mixer=sa, task=not, width=8] > 3", text=STUDY_TEXT).claims
     assert whole.dependent_factors == frozenset()
+    short, long = study_with_claims(
+        "best(max_length) is sa", "best(max_length[mixer=m] for m in mixer) is sa", text=text
+    ).claims
+    assert short.statement == long.statement, "tasks and widths follow from mixers"
 
 
 def test_in_a_design_of_one_at_a_time_what_is_not_named_is_as_in_the_baseline(golden):
