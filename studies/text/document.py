@@ -15,57 +15,8 @@ from typing import Any, cast
 from ...errors import Fault
 from .errors import StudyError, StudyFault, fault_at, path_prefix
 from .strict_model import InvalidTableError, ModelT, format_value, validate
+from .toml_faults import syntax_fault
 from .toml_positions import STRING, KeyPath, KeyValueSpan, Span, locate
-from .units import truncate
-
-MAX_QUOTED = 60
-"""The most characters of an unquoted value that a message repeats."""
-
-_REPORTED = re.compile(
-    r"(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)", re.DOTALL
-)
-
-_UNCLOSED_QUOTE = re.compile(r"""^[^"'#\n]*=\s*("(?!"")[^"\n]*|'(?!'')[^'\n]*)$""", re.MULTILINE)
-
-_INVALID = "Invalid value"
-
-_BEHIND_A_VALUE = "Expected newline or end of document after a statement"
-
-_BEFORE_UNQUOTED = re.compile(r"[^=\n]*=[ \t]*(?=[^\s\"'\[{])")
-
-
-def _syntax_fault(text: str, error: str) -> StudyFault:
-    # before Python 3.14, tomllib states a position only in the text of its message
-    match = _REPORTED.fullmatch(error)
-    what = match["what"] if match else error
-    if unclosed := _UNCLOSED_QUOTE.search(text):
-        return fault_at(text, unclosed.span(1), "TOML: this text has no closing quote")
-    if match is None or match["line"] is None:
-        return fault_at(text, (len(text.rstrip()), len(text.rstrip()) + 1), f"TOML: {what}")
-    first = sum(len(line) + 1 for line in text.split("\n")[: int(match["line"]) - 1])
-    start = first + int(match["column"]) - 1
-    span, ends = (start, start + 1), ",]}#"
-    if text[start : start + 1] == "\n" and what != _INVALID:  # the fault is in the line that ends here
-        span = (first, start)
-    elif what == _BEHIND_A_VALUE and (before := _BEFORE_UNQUOTED.match(text, first)):
-        span, ends, what = (before.end(), start), "#", _INVALID
-    if what == _INVALID:
-        end = _value_end(text, span[0], ends)
-        forms = 'a number, true or false, a list in brackets, or a text in "quotes"'
-        got = truncate(text[span[0] : end], MAX_QUOTED) or "nothing"
-        span, what = (span[0], max(end, span[1])), f"expected {forms}, got {got}"
-    return fault_at(text, span, f"TOML: {what}")
-
-
-def _value_end(text: str, start: int, ends: str) -> int:
-    """Return where an unquoted value ends. It ends before the first character in `ends` outside brackets."""
-    line = text[start:].split("\n", 1)[0]
-    depth = 0
-    for position, character in enumerate(line):
-        if depth <= 0 and character in ends:
-            return start + len(line[:position].rstrip())
-        depth += (character in "([{") - (character in ")]}")
-    return start + len(line.rstrip())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +111,7 @@ def parse_document(
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise StudyError(source, [_syntax_fault(text, str(error))]) from error
+        raise StudyError(source, [syntax_fault(text, str(error))]) from error
     if not overrides:
         return Document(source=source, text=text, data=data, path=path)
     places = {path: (text, place) for path, place in locate(text).items()}
