@@ -27,7 +27,13 @@ from ...blocks.core.initialisation import Weight, WeightRole, find_weights
 from ...blocks.core.operations import avoid_compiler_import
 from ...blocks.models.model import BaseModel
 from ...errors import ActivememError
-from ...studies.catalog.optimisers import OptimizerSettings, OwnOptimizerSettings, PluginOptimizer
+from ...plugins import plugin_errors
+from ...studies.catalog.optimisers import (
+    OPTIMIZERS,
+    OptimizerSettings,
+    OwnOptimizerSettings,
+    PluginOptimizer,
+)
 from ...studies.planning.memory_estimates import NUMBER, WeightState
 from ...studies.schema.settings import ParameterGroupSettings, TrialSettings
 from ..core.models import meta_model
@@ -294,11 +300,13 @@ def build_optimizer(
     """Build the optimiser of a model.
 
     Use torch's fused kernels if possible. Groups of weights may have their own learning rates and decays, or
-    be frozen. Raise OptimizerError if a plug-in's optimiser leaves out or repeats weights, and
-    ParameterGroupError for impossible groups.
+    be frozen. Raise OptimizerError if a plug-in's optimiser leaves out or repeats weights, PluginError if it
+    raises an exception or needs a closure, and ParameterGroupError for impossible groups.
     """
     if isinstance(settings, PluginOptimizer):
-        made = settings.build(model)
+        with plugin_errors(OPTIMIZERS.kind, settings.name, type(settings)):
+            made = settings.build(model)
+            _check_step(made)
         _check_covers(settings.name, made, model)
     else:
         assert isinstance(settings, OwnOptimizerSettings), f"{settings.name} has settings of its own"
@@ -380,6 +388,14 @@ def _check_covers(name: str, made: object, model: nn.Module) -> None:
     if left or len(moved) != len(list(model.parameters())):
         got = f"none of {', '.join(left)}" if left else f"{len(moved)} weights"
         raise OptimizerError(f"{name}: expected every weight of the model once, got {got}")
+
+
+def _check_step(made: object) -> None:
+    if isinstance(made, torch.optim.Optimizer):
+        try:
+            inspect.signature(made.step).bind()
+        except TypeError as error:
+            raise TypeError(f"step: {error}; closures are not supported") from None
 
 
 def scale_rates(optimizer: torch.optim.Optimizer, model: torch.nn.Module) -> None:

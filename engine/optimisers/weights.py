@@ -18,6 +18,8 @@ from ...blocks.core.initialisation import find_weights
 from ...blocks.core.residual_stack import SideInputs
 from ...blocks.models.model import TransductionModel
 from ...errors import ActivememError
+from ...plugins import plugin_errors
+from ...studies.catalog.optimisers import OPTIMIZERS
 from ...studies.schema.settings import Compile, TrainSettings, TrialSettings
 from ..core.models import AnyModel, build_model
 from ..core.process import derive_seed, raise_if_stopped
@@ -297,7 +299,10 @@ class Weights:
         return isinstance(self.optimizer, Adam) and clips == (None, None, None) and self._gradients is None
 
     def move(self) -> None:
-        """Take one step of the optimiser. Gradients or steps are clipped as [train] sets it."""
+        """Take one step of the optimiser. Gradients or steps are clipped as [train] sets it.
+
+        Raise PluginError if the optimiser of a plug-in raises an exception.
+        """
         train = self._train
         if self._gradients:
             self._gradients.after_backward()
@@ -305,10 +310,11 @@ class Weights:
             nn.utils.clip_grad_norm_(self.model.parameters(), train.clip_norm)
         if train.clip_tensor_norm is not None:
             clip_gradients_per_map(self.model, train.clip_tensor_norm)
-        if train.clip_step_norm is None:
-            self._take_step()
-        else:
-            take_clipped_step(self.optimizer, self.model, train.clip_step_norm)
+        with plugin_errors(OPTIMIZERS.kind, train.optimizer.name, type(train.optimizer)):
+            if train.clip_step_norm is None:
+                self._take_step()
+            else:
+                take_clipped_step(self.optimizer, self.model, train.clip_step_norm)
 
     def begin_epoch(self) -> None:
         """Start to measure the gradients of an epoch, if [train] measure asks for it."""

@@ -8,7 +8,7 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from activemem import PluginOptimizer, build, register_optimizer
+from activemem import PluginError, PluginOptimizer, build, register_optimizer
 from activemem.engine.optimisers import OptimizerError, build_optimizer, muon_maps, orthogonalise
 from activemem.engine.trial import Training
 from activemem.studies.catalog import OPTIMIZERS, OwnOptimizerSettings
@@ -238,6 +238,11 @@ def test_a_momentum_is_for_rules_that_have_one():
         OwnOptimizerSettings(name="adam", lr=0.1, momentum=0.9)
 
 
+class Fails(torch.optim.Optimizer):
+    def step(self, closure=None):
+        raise LookupError("no state")
+
+
 class Signs(PluginOptimizer):
     share: float = Field(default=1.0, ge=0, le=1)
     """the fraction of each step to apply"""
@@ -251,6 +256,10 @@ class Signs(PluginOptimizer):
                 weights = weights[1:]
             case "type":
                 return weights
+            case "closure":
+                return torch.optim.LBFGS(weights, self.lr)
+            case "step":
+                return Fails(weights, {"lr": self.lr})
             case _:
                 pass
         return torch.optim.SGD(weights, self.lr * self.share)
@@ -279,3 +288,19 @@ def test_an_optimiser_that_leaves_weights_out_is_refused(signs, golden):
         build_optimizer(Signs(name="signs", lr=1.0, flaw="left"), model())
     with golden.raises(OptimizerError):
         build_optimizer(Signs(name="signs", lr=1.0, flaw="type"), model())
+
+
+@pytest.mark.parametrize(
+    ("flaw", "fault"),
+    [
+        (
+            "closure",
+            r"test_build.py: optimizer 'signs': TypeError: step: .*'closure'; closures are not supported",
+        ),
+        ("step", r"test_build.py:\d+: optimizer 'signs': LookupError: no state"),
+    ],
+)
+def test_an_optimiser_whose_step_fails_is_named(signs, flaw, fault, tmp_path):
+    given = {"name": "signs", "lr": 1.0, "flaw": flaw}
+    with pytest.raises(PluginError, match=f"^{fault}$"):
+        Training.begin(settings(given), torch.device("cpu"), tmp_path).take_steps()
