@@ -5,6 +5,8 @@ from .commit import describe_code as describe_code
 from .conformance import CALLBACK_CHECKS as CALLBACK_CHECKS
 from .conformance import EPOCHS as EPOCHS
 from .conformance import LOSS_TERM_CHECKS as LOSS_TERM_CHECKS
+from .conformance import OPTIMIZER_CHECKS as OPTIMIZER_CHECKS
+from .conformance import SCHEDULE_CHECKS as SCHEDULE_CHECKS
 from .conformance import trial as trial
 from .evaluation import BestEpoch as BestEpoch
 from .evaluation import NotANumberError as NotANumberError

@@ -1,4 +1,4 @@
-"""Conformance checks of built-in and plug-in loss terms and callbacks.
+"""Conformance checks of loss terms, callbacks, optimisers and schedules, built-in or of plug-ins.
 
     load_plugin("activity.py")
 
@@ -13,6 +13,7 @@ are tables of a model and a task that the part supports.
 from __future__ import annotations
 
 import io
+import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,10 +21,11 @@ from typing import Any
 
 import torch
 
+from ...plugins import PluginError
 from ...studies.catalog.train_parts import CALLBACKS
 from ...studies.schema.settings import TrialSettings
 from ..core.process import StoppedMidway
-from .training import TOKENS_PER_S, Training
+from .training import TOKENS_PER_S, Training, factor
 
 EPOCHS, STEPS = 2, 3
 """The length of each training that the checks run."""
@@ -45,7 +47,7 @@ def trial(
 ) -> TrialSettings:
     """Return a small trial with these loss terms and callbacks.
 
-    It trains in seconds. `train` has more keys of [train].
+    It trains in seconds. `train` has more keys of [train], such as `optimizer` and `schedule`.
     """
     tables = {
         "optimizer": {"name": "adam", "lr": 0.01},
@@ -123,6 +125,39 @@ def check_reports_its_metrics(settings: TrialSettings) -> None:
         assert not missing, f"{each.name}: expected its metric {missing[0]} after some epoch"
 
 
+def check_follows_lr(settings: TrialSettings) -> None:
+    """Check that the optimiser gives other weights with half its `lr`."""
+    optimizer = settings.train.optimizer
+    half = optimizer.model_copy(update={"lr": optimizer.lr / 2})
+    whole, other = _weights(settings), _weights(settings.with_train(optimizer=half))
+    assert any(not torch.equal(whole[name], other[name]) for name in whole), (
+        f"{optimizer.name}: expected other weights with half the lr, got the same"
+    )
+
+
+def check_rests_at_rate_0(settings: TrialSettings) -> None:
+    """Check that a step moves no weight if `lr` is 0 in each parameter group, as a schedule may set it."""
+    training = _begin(settings)
+    before = {name: weight.clone() for name, weight in training.weights().items()}
+    for group in training.optimizer.param_groups:
+        group["lr"] = 0.0
+    training.take_steps()
+    moved = [name for name, weight in training.weights().items() if not torch.equal(weight, before[name])]
+    assert not moved, f"{settings.train.optimizer.name}: expected no step at rate 0, but {moved[0]} has moved"
+
+
+def check_gives_rates(settings: TrialSettings) -> None:
+    """Check that the schedule gives a finite share of at least 0 at all steps of short and long trainings."""
+    schedule = settings.train.schedule
+    for steps in (1, EPOCHS * STEPS, 1000):
+        for step in range(1, steps + 1):
+            try:
+                share = factor(schedule, step, steps)
+            except PluginError as error:
+                raise AssertionError(f"step {step} of {steps}: {error}") from error
+            assert 0 <= share < math.inf, f"{schedule.name}: got a share of {share} at step {step} of {steps}"
+
+
 Check = Callable[[TrialSettings], None]
 
 LOSS_TERM_CHECKS: tuple[Check, ...] = (
@@ -140,6 +175,17 @@ CALLBACK_CHECKS: tuple[Check, ...] = (
     check_reports_its_metrics,
 )
 """The checks that a callback must pass."""
+
+OPTIMIZER_CHECKS: tuple[Check, ...] = (
+    check_repeats,
+    check_resumes,
+    check_follows_lr,
+    check_rests_at_rate_0,
+)
+"""The checks that an optimiser must pass. A state outside of its `state_dict` shows when it resumes."""
+
+SCHEDULE_CHECKS: tuple[Check, ...] = (check_repeats, check_resumes, check_gives_rates)
+"""The checks that a schedule must pass."""
 
 
 def _begin(settings: TrialSettings) -> Training:
