@@ -23,6 +23,7 @@ from ..grammar import BudgetShare, Cardinality, Fault
 from ..reporting.claims.verdicts import ClaimResult
 from ..reporting.kept_models import KeptModel
 from ..reporting.manuscript.paper_file import PaperNumber
+from ..reporting.manuscript.text_check import UnmatchedNumeral
 from ..reporting.missing_ablations import RequestCost
 from ..reporting.paper import PaperSheet
 from ..reporting.recipes.breakdown import RecipeCosts
@@ -477,8 +478,12 @@ _PAGES: Sequence[tuple[str, Any]] = (
     ),
     _page(
         "paper check",
-        "The faults of a paper's text and of its generated files.",
+        "The faults of a paper's text and of its generated files. `numbers` counts the numbers that the text "
+        "quotes by name, and `files` the generated files. `unmatched` are numerals that equal no number.",
         faults=Sequence[_PaperFault],
+        numbers=int,
+        files=int,
+        unmatched=Sequence[UnmatchedNumeral],
     ),
     ("store check", StoreCheck),
     ("store repair", StoreCheck),

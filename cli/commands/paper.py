@@ -15,6 +15,8 @@ from ..output import EXIT_FAILED, output_width, print_stderr, print_stdout, wait
 if TYPE_CHECKING:
     from ...reporting.manuscript.paper_file import Manuscript
 
+_SHOWN = 5  # numerals that were not checked
+
 app = typer.Typer(help="Compare results with a paper, or write your own paper.", no_args_is_help=True)
 
 
@@ -114,12 +116,14 @@ def check(
     In the text, \am{NAME} prints the number that FILE calls NAME. The command reports a NAME that FILE does
     not have, a number that is infinite, without results or with fewer seeds than its study, a table with
     cells that lack trials, files of your own data without a licence, and generated files that are missing or
-    out of date. It also reports a line that spells out the value of a NAME instead of \am{NAME}. To spell it
-    out on purpose, end the line with the comment `% am: NAME`; then the command checks that the value is
-    current. Files that the text includes are checked too. Exits with 1 if there is a fault.
+    out of date. It also reports a line that spells out the value of a NAME instead of \am{NAME}, a value of
+    an earlier build, or a number in a table. To spell it out on purpose, end the line with the comment `% am:
+    NAME`; then the command checks that the value is current. Files that the text includes are checked too.
+    Without a fault, it lists numerals that equal no result. Exits with 1 if there is a fault.
     """
     from ...reporting.manuscript.text_check import check_text
     from ...studies.text.errors import command_line
+    from ...studies.text.units import plural
 
     if paper is None:
         beside, here = text.parent / "paper.toml", Path("paper.toml")
@@ -128,19 +132,27 @@ def check(
             places = " and ".join(dict.fromkeys(map(str, (beside, here))))
             raise ActivememError(f"{places}: no such file; name the paper's file with --paper FILE")
     found = _read(paper, results)
-    wrong = check_text(found, text)
+    checked = check_text(found, text)
+    wrong = checked.faults
     if as_json:
         found_in = [(error.source, fault) for error in wrong for fault in error.faults]
         keys = ("line", "start", "end", "message")
         faults = [{"file": file, **{key: getattr(fault, key) for key in keys}} for file, fault in found_in]
-        print_page("paper check", faults=faults)
+        counts = {key: getattr(checked, key) for key in ("numbers", "files", "unmatched")}
+        print_page("paper check", faults=faults, **counts)
     elif wrong:
         print_stdout("\n\n".join(map(str, wrong)))
         if wrong[-1].source == str(found.folder):
             command = command_line("paper", "build", str(paper), results=results)
             print_stderr(f"\nwrite the generated files again: {command}")
     else:
-        print_stdout(f"{text}: every number agrees with the store")
+        counts = f"{plural(checked.numbers, 'named number')} and {plural(checked.files, 'generated file')}"
+        print_stdout(f"{text}: no fault; {counts} agree with the store")
+        if others := checked.unmatched:
+            shown = ", ".join(f"{each.text} ({each.file}:{each.line})" for each in others[:_SHOWN])
+            more = f" and {len(others) - _SHOWN:,} more" if len(others) > _SHOWN else ""
+            count = plural(len(others), "numeral")
+            print_stdout(f"not checked: {count} with decimals, equal to no result: {shown}{more}")
     if wrong:
         raise typer.Exit(EXIT_FAILED)
 

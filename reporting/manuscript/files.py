@@ -39,7 +39,7 @@ from ..snapshot import Snapshot
 from ..tables.render.latex import escape
 from ..tables.table import CellStatus, Table
 from .paper_file import Manuscript, PaperNumber, own_files
-from .record import RECORD, encode_record
+from .record import RECORD, encode_record, read_record
 
 NUMBERS = "numbers.tex"
 UNKNOWN = r"\textbf{??}"
@@ -83,7 +83,7 @@ def write_paper(paper: Manuscript) -> list[Path]:
     files = paper_files(paper)
     for path in leftover_files(paper, files):
         path.unlink()
-    files[RECORD] = encode_record(files)
+    files[RECORD] = encode_record(files, paper.numbers, read_record(paper.folder))
     for name, content in files.items():
         path = paper.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -107,7 +107,7 @@ def _encode(lines: Iterable[str]) -> bytes:
 def _study_files(paper: Manuscript, now: Snapshot) -> Iterator[tuple[str, bytes]]:
     """Yield the path and content of each table and figure of a study. Figures need results in the store."""
     study, keys = now.study, paper.keys
-    for table in _shown_tables(paper, now):
+    for table in _study_tables(paper, now):
         yield f"{_table_stem(now, table)}.tex", _encode([table_float(study, table, keys.paper.format)])
     shown = keys.figures.get(study.name, [each.name for each in study.curves])
     specs = [each for each in study.curves if each.name in shown]
@@ -120,21 +120,24 @@ def _study_files(paper: Manuscript, now: Snapshot) -> Iterator[tuple[str, bytes]
         yield f"{name}.tex", _encode([r"% \usepackage{graphicx}", f"% data {_hash(curve)}", written])
 
 
-def _shown_tables(paper: Manuscript, now: Snapshot) -> list[Table]:
+def _study_tables(paper: Manuscript, now: Snapshot) -> list[Table]:
     tables = now.study.tables
     shown = paper.keys.tables.get(now.study.name, [each.name for each in tables])
     return now.tables([each for each in tables if each.name in shown])
 
 
-def incomplete_tables(paper: Manuscript) -> dict[str, str]:
+def tables_by_file(paper: Manuscript) -> dict[str, Table]:
+    """Return the tables of a paper, each by the stem of its file."""
+    return {_table_stem(now, table): table for now in paper.studies for table in _study_tables(paper, now)}
+
+
+def incomplete_tables(tables: Mapping[str, Table]) -> dict[str, str]:
     """Return a text for each table with cells that lack trials, by the stem of its file."""
     found = dict[str, str]()
-    for now in paper.studies:
-        for table in _shown_tables(paper, now):
-            statuses = [cell.status for cells in table.cells for cell in cells]
-            if lacking := sum(status in _LACKING for status in statuses):
-                message = f"{lacking} of the table's {plural(len(statuses), 'cell')} lack trials"
-                found[_table_stem(now, table)] = message
+    for stem, table in tables.items():
+        statuses = [cell.status for cells in table.cells for cell in cells]
+        if lacking := sum(status in _LACKING for status in statuses):
+            found[stem] = f"{lacking} of the table's {plural(len(statuses), 'cell')} lack trials"
     return found
 
 

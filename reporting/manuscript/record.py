@@ -3,7 +3,7 @@
 Drawings differ between machines and versions of matplotlib, so a check cannot compare them with new ones.
 The record has a digest of each drawing together with its `.tex` file. That file has a hash of the figure's
 data, and the check compares it with the store. So a drawing is stale if it does not fit its digest, or if its
-`.tex` file is stale.
+`.tex` file is stale. The record also has the last values of each number, which the text may still have.
 """
 
 from __future__ import annotations
@@ -16,15 +16,19 @@ from pathlib import Path, PurePosixPath
 from pydantic import ValidationError
 
 from ...studies.text.strict_model import StrictModel
+from .paper_file import PaperNumber
 
 RECORD = "build.json"
 _DRAWINGS = (".pdf", ".svg")
+_KEPT = 4
+"""The maximum number of values of a number, the present one among them."""
 
 
 class BuildRecord(StrictModel):
-    """The record of a build: the digest of each drawing, by its file."""
+    """The record of a build: digests of drawings by file, and the last values of numbers, the newest last."""
 
     drawings: dict[str, str]
+    numbers: dict[str, list[str]]
 
     def fits(self, folder: Path, drawing: str) -> bool:
         """Return whether a drawing in a folder and its `.tex` file are those of the build."""
@@ -41,14 +45,22 @@ def read_record(folder: Path) -> BuildRecord | None:
         return None
 
 
-def encode_record(files: Mapping[str, bytes]) -> bytes:
-    """Return the content of the record of a build that has written these files."""
+def encode_record(
+    files: Mapping[str, bytes], numbers: Mapping[str, PaperNumber], last: BuildRecord | None
+) -> bytes:
+    """Return the content of the record of a build of these files and numbers. `last` is the one before."""
+    values = dict[str, list[str]]()
+    for name, number in numbers.items():
+        earlier = last.numbers.get(name, []) if last else []
+        now = [] if number.text is None else [number.text]
+        values[name] = [*(each for each in earlier if each not in now), *now][-_KEPT:]
     drawings = {
         name: _digest(name, content, files[_tex_of(name)])
         for name, content in files.items()
         if name.endswith(_DRAWINGS)
     }
-    return (json.dumps({"drawings": drawings}, ensure_ascii=False, indent=1) + "\n").encode()
+    record = {"drawings": drawings, "numbers": values}
+    return (json.dumps(record, ensure_ascii=False, indent=1) + "\n").encode()
 
 
 def with_unix_line_ends(content: bytes) -> bytes:

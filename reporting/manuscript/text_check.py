@@ -4,12 +4,16 @@ A numeral of the text is a copy if it equals a number of the paper that has a po
 three digits, as it is now or as it was when the files were built. A line that ends in `% am: NAME …` names
 the numbers that it copies, and has their current values; a line that ends in `% am:` copies none. A numeral
 before a percent sign also stands for its hundredth.
+
+On a line without such a mark, a numeral with three significant digits is also a copy if it equals an earlier
+value of a number, or a number in a cell of a table.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from glob import escape
 from pathlib import Path
@@ -17,16 +21,18 @@ from pathlib import Path
 from ...errors import nearest_hint
 from ...studies.text.errors import StudyError, StudyFault, fault_at
 from ...studies.text.units import plural
+from ..tables.table import CellStatus, Table
 from .files import (
     NUMBERS,
     incomplete_tables,
     latex_number,
     leftover_files,
     paper_files,
+    tables_by_file,
     unlicensed_files,
 )
 from .paper_file import Manuscript, PaperNumber
-from .record import RECORD, read_record, with_unix_line_ends
+from .record import RECORD, BuildRecord, read_record, with_unix_line_ends
 
 _COMMENT = re.compile(r"(?<!\\)(?:\\\\)*%")
 _MARK = re.compile(r"%\s*am:(.*)")
@@ -34,7 +40,10 @@ _MACRO = re.compile(r"\\am\s*\{([^{}]*)\}")
 # a name with an argument of a macro, such as #1, is not known
 _INPUT = re.compile(r"\\(?:input|include|subfile)\s*\{([^{}#]+)\}")
 _FIGURE = re.compile(r"\\includegraphics\s*(?:\[[^\[\]]*\])?\s*\{([^{}#]+)\}")
-_NUMERAL = re.compile(r"(?<![\w.])\d+(?:(?:,|\{,\}|\\,)\d{3})*(?:\.\d+)?(?!\w)")
+# a factor of a length, such as 0.485\linewidth, is no numeral of the text
+_NUMERAL = re.compile(
+    r"(?<![\w.])\d+(?:(?:,|\{,\}|\\,)\d{3})*(?:\.\d+)?(?!\w|\\[a-zA-Z]*(?:width|height|skip)\b)"
+)
 _PERCENT = re.compile(r"(?:\\,|~|\s)*\\%")
 _DEFINED = re.compile(r"\\csname am:(.+?)\\endcsname\{(.*)\}$", re.MULTILINE)
 _WORD = re.compile(r"[^\s,]+")
@@ -42,29 +51,62 @@ _MIN_DIGITS = 3
 """The minimum number of digits of a number for its copies to be found without a mark."""
 
 
-def check_text(paper: Manuscript, text: Path) -> list[StudyError]:
-    """Check a paper's text, and return an error for each file that has faults.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnmatchedNumeral:
+    """A numeral with decimals in a text, on a line without a mark, that equals no number of the paper."""
 
-    The checked files are the text, all texts that it inputs, and the generated files. Raises OSError if the
-    text cannot be read.
+    file: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextCheck:
+    """The result of a check of a paper's text.
+
+    `faults` has an error for each file with faults. `numbers` counts the numbers that the text quotes by
+    name, and `files` the generated files. `unmatched` are the numerals that nothing is known about.
     """
-    numbers = paper.folder / NUMBERS
+
+    faults: tuple[StudyError, ...]
+    numbers: int
+    files: int
+    unmatched: tuple[UnmatchedNumeral, ...]
+
+
+def check_text(paper: Manuscript, text: Path) -> TextCheck:
+    """Check a paper's text, all texts that it inputs, and the generated files.
+
+    Raises OSError if the text cannot be read.
+    """
+    numbers, record = paper.folder / NUMBERS, read_record(paper.folder)
     built = dict(_DEFINED.findall(_read(numbers))) if numbers.is_file() else {}
-    copies = _copies(paper.numbers, built)
-    made, tables = paper_files(paper), incomplete_tables(paper)
+    made, tables = paper_files(paper), tables_by_file(paper)
+    incomplete = incomplete_tables(tables)
+    copies, guesses = _copies(paper.numbers, built), _guesses(paper.numbers, record, tables)
 
     def file_fault(name: str) -> str:
         stem = "/".join(Path(name.removesuffix(".tex")).parts[-2:])
-        return _missing(paper, (text.parent / name).resolve(), made) or tables.get(stem, "")
+        return _missing(paper, (text.parent / name).resolve(), made) or incomplete.get(stem, "")
 
-    found = {
-        path: list(_faults(each, paper.numbers, copies, file_fault)) for path, each in _texts(paper, text)
-    }
+    known = {*copies, *guesses}
+    found, quoted, unmatched = dict[Path, list[StudyFault]](), set[str](), list[UnmatchedNumeral]()
+    for path, written in _texts(paper, text):
+        found[path] = list(_faults(written, paper.numbers, copies, guesses, file_fault))
+        for number, line in enumerate(written.split("\n"), 1):
+            quoted |= _quoted(line)
+            numerals = [each for each in _decimals(line) if known.isdisjoint(_values(line, each))]
+            unmatched += [UnmatchedNumeral(file=str(path), line=number, text=each[0]) for each in numerals]
     if lacking := unlicensed_files(paper):
         what = f"[licences] lacks {', '.join(lacking)}: state the licence, for which compute.tex has a TODO"
         found[paper.path] = [StudyFault(message=what)]
-    found[paper.folder] = [StudyFault(message=each) for each in _stale(paper, built, made)]
-    return [StudyError(str(path), faults) for path, faults in found.items() if faults]
+    found[paper.folder] = [StudyFault(message=each) for each in _stale(paper, record, built, made)]
+    return TextCheck(
+        faults=tuple(StudyError(str(path), faults) for path, faults in found.items() if faults),
+        numbers=len(quoted & paper.numbers.keys()),
+        files=len(made),
+        unmatched=tuple(unmatched),
+    )
 
 
 def _read(path: Path) -> str:
@@ -111,6 +153,34 @@ def _copies(numbers: Mapping[str, PaperNumber], built: Mapping[str, str]) -> dic
     return found
 
 
+def _guesses(
+    numbers: Mapping[str, PaperNumber], record: BuildRecord | None, tables: Mapping[str, Table]
+) -> dict[str, str]:
+    """Return an error message for each numeral that a line without a mark may have copied.
+
+    It is an earlier value of a number, or a measured number in a cell of a table.
+    """
+    found = dict[str, str]()
+
+    def add(text: str, message: str) -> None:
+        for numeral in _NUMERAL.finditer(text):
+            digits = _digits(numeral[0])
+            if "." in digits and len(digits.replace(".", "").lstrip("0")) >= _MIN_DIGITS:
+                found.setdefault(digits, f"{message}, or end the line with % am:")
+
+    for name, texts in record.numbers.items() if record else ():
+        for text in texts:
+            if name in numbers and text != numbers[name].text:
+                add(text, f"this was '{name}' in an earlier build: write \\am{{{name}}}")
+    for stem, table in tables.items():
+        for row, cells in zip(table.rows, table.cells, strict=True):
+            for key, cell in zip(table.keys, cells, strict=True):
+                place = ", ".join(filter(None, (row, key.level, key.metric)))
+                if cell.status is not CellStatus.PUBLISHED:
+                    add(cell.full_text, f"this is in a cell of {stem} ({place}): name it in [numbers]")
+    return found
+
+
 def _digits(text: str) -> str:
     found = _NUMERAL.search(text)
     return re.sub(r"[^\d.]", "", found[0]) if found else ""
@@ -128,6 +198,7 @@ def _faults(
     text: str,
     numbers: Mapping[str, PaperNumber],
     copies: Mapping[str, tuple[str, str]],
+    guesses: Mapping[str, str],
     file_fault: Callable[[str], str],
 ) -> Iterator[StudyFault]:
     """Yield the faults of a text. `file_fault` returns the fault of a file that the text includes, or ""."""
@@ -149,6 +220,8 @@ def _faults(
                 name, message = next((copies[each] for each in values if each in copies), ("", ""))
                 if name and name not in own and named.isdisjoint(values):
                     found.append((span, message.format(name, " ".join((*own, name)))))
+                elif not name and mark is None:
+                    found += [(span, guesses[each]) for each in values if each in guesses][:1]
         got = ", ".join(values[0] for _, values in numerals) or "no numeral"
         for span, name in marked:
             number = numbers.get(name)
@@ -157,6 +230,20 @@ def _faults(
                 found.append((place, f"expected {number.text}, which is '{name}' now, got {got}"))
         yield from (fault_at(text, (at + start, at + stop), words) for (start, stop), words in found)
         at += len(line) + 1
+
+
+def _quoted(line: str) -> set[str]:
+    """Return the names of the numbers that a line quotes, also those of its mark."""
+    end = _length(line)
+    mark = _MARK.match(line, end)
+    return {*_MACRO.findall(line, 0, end), *(_WORD.findall(mark[1]) if mark else ())}
+
+
+def _decimals(line: str) -> list[re.Match[str]]:
+    """Return the numerals with decimals of a line; none if the line has a mark."""
+    end = _length(line)
+    numerals = () if _MARK.match(line, end) else _NUMERAL.finditer(line, 0, end)
+    return [each for each in numerals if "." in each[0]]
 
 
 def _name_fault(name: str, numbers: Mapping[str, PaperNumber]) -> str:
@@ -190,11 +277,12 @@ def _missing(paper: Manuscript, path: Path, made: Collection[str]) -> str:
     return f"there is no such file, and paper build writes none of this name{nearest_hint(name, made)}"
 
 
-def _stale(paper: Manuscript, built: Mapping[str, str], files: Mapping[str, bytes]) -> Iterator[str]:
+def _stale(
+    paper: Manuscript, record: BuildRecord | None, built: Mapping[str, str], files: Mapping[str, bytes]
+) -> Iterator[str]:
     if not paper.folder.is_dir():
         yield "there is no such folder"
         return
-    record = read_record(paper.folder)
     if record is None:
         yield f"{RECORD} is missing or damaged, so drawings cannot be checked"
     now = {name: latex_number(number) for name, number in paper.numbers.items()}

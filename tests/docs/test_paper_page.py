@@ -41,6 +41,7 @@ def run(folder, *words):
 def test_the_paper_of_the_page_has_no_fault(folder):
     done = run(folder, "check", "main.tex")
     assert done.exit_code == 0
+    assert f"```\n{done.stdout}```" in PAGE
 
 
 def test_the_faults_of_the_page_are_reported_as_shown(folder):

@@ -78,7 +78,7 @@ def test_a_paper_cannot_quote_a_number_that_a_diverged_seed_makes_infinite(found
     )
     (tmp_path / "main.tex").write_text(r"It ends at \am{end}.", encoding="utf-8")
     paper = read_manuscript(tmp_path / "paper.toml", lambda place: found.store)
-    told = str(check_text(paper, tmp_path / "main.tex")[0])
+    told = str(check_text(paper, tmp_path / "main.tex").faults[0])
     assert f"'end' is infinite: model=seq2seq(gru, gru): {TOLD}" in " ".join(told.split())
 
 

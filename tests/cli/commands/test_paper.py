@@ -144,6 +144,17 @@ def test_a_paper_is_written_and_its_text_checked(run, paper, golden):
     assert page["numbers"]["missing"]["text"] is None
 
 
+def test_numerals_that_equal_no_result_are_listed(run, paper, golden):
+    run("paper", "build")
+    Path("main.tex").write_text("Adam has 0.9 and 0.999,\nso 1.1, 2.2, 3.3 and 4.4.\n", encoding="utf-8")
+    told = run("paper", "check", "main.tex")
+    assert told.exit_code == 0
+    golden(told.stdout)
+    page = json.loads(run("paper", "check", "main.tex", "--json").stdout)
+    assert (page["numbers"], len(page["unmatched"])) == (0, 6)
+    assert page["unmatched"][2] == {"file": "main.tex", "line": 2, "text": "1.1"}
+
+
 def test_a_paper_that_quotes_a_cell_with_missing_seeds_fails_its_check(run, tiny, golden):
     for trial in load_study(tiny).trials[:5]:  # one of the two seeds of the quoted cell
         store_outcome(trial, Store("results"))

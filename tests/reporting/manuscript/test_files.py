@@ -249,7 +249,7 @@ def test_own_texts_are_named_by_their_files_and_their_digests_fit_the_page(kept,
     told = r"{Data.} my\_notes.txt (own data): TODO: state the licence of my\_notes.txt in {[}licences] of"
     assert told in compute
     (tmp_path / "main.tex").write_text("No number.", encoding="utf-8")
-    assert "[licences] lacks my_notes.txt" in str(check_text(paper, tmp_path / "main.tex")[0])
+    assert "[licences] lacks my_notes.txt" in str(check_text(paper, tmp_path / "main.tex").faults[0])
     assert r"\texttt{task.corpus.path}~=~my\_notes.txt;" in appendix
     assert rf"\texttt{{task.corpus.train.sha256}}~=~{own.facts.train.sha256[:12]}\ldots{{}};" in appendix
     assert own.facts.alphabet[:33] not in appendix

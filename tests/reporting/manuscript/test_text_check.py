@@ -13,7 +13,7 @@ def check(built, tmp_path):
 
     def told(text):
         (tmp_path / "main.tex").write_text(text, encoding="utf-8")
-        return "\n\n".join(map(str, check_text(built, tmp_path / "main.tex")))
+        return "\n\n".join(map(str, check_text(built, tmp_path / "main.tex").faults))
 
     return told
 
@@ -29,6 +29,9 @@ def check(built, tmp_path):
         "A comment. % 30.0 and \\am{nothing}\n",
         r"An escaped \% 5, \\% \am{nothing}",
         r"\includegraphics{generated/everything/figure-by_task} \include{generated/compute.tex} \input{own}",
+        r"Cells, 19.0 and $\pm$ 10.0 % am:",
+        r"\includegraphics[width=0.190\linewidth]{own} in 0.01em",
+        r"Published are 41.0 and 20.7; cells of two digits are 5.0 and 1.0.",
         r"\newcommand{\results}[1]{\input{generated/everything/table-#1}}",
     ],
 )
@@ -47,6 +50,8 @@ def test_a_text_with_the_numbers_of_the_paper_has_no_fault(check, text):
         r"\am{size.n}",
         r"sorts 30.0.",
         r"\% of 30.0\% sorted",
+        r"reverses 19.0.",
+        r"it is 30 $\pm$ 10.0",
         r"197.7\% % am: times",
         r"30.1 % am: sort",
         r"30.0 and $-15.0$ % am: sort",
@@ -78,6 +83,29 @@ def test_a_copy_of_a_number_as_it_was_built_is_found(check, built, golden):
     path.write_text(path.read_text(encoding="utf-8").replace("{30.0}", "{28.5}"), encoding="utf-8")
     told = check("It sorts 28.5 now.")
     golden(told)
+
+
+def test_a_copy_of_a_number_that_has_changed_since_is_found_after_the_next_build(check, built, golden):
+    record = built.folder / "build.json"
+    record.write_text(record.read_text(encoding="utf-8").replace('"30.0"', '"28.5"'), encoding="utf-8")
+    for _ in range(2):
+        write_paper(built)
+    golden(check(r"It sorts 28.5, or 285\% of 10."))
+    assert check("It sorts 28.5. % am:") == ""
+
+
+def test_what_was_checked_is_counted_and_numerals_that_match_no_result_are_listed(built, tmp_path):
+    text = tmp_path / "main.tex"
+    text.write_text(
+        "We sort \\am{sort}, \\am{gain.low} and \\am{sort} of 3.\n"
+        "Adam has 0.9 and 0.999 in version 2.\n"
+        "30.0 % am: sort times\n"
+        "A third of 33.3 \\% is 0.111. % am:\n"
+        "\\includegraphics[width=0.5\\textwidth]{own} % 0.777\n"
+    )
+    checked = check_text(built, text)
+    assert (checked.numbers, checked.files) == (3, 7)
+    assert [(each.line, each.text) for each in checked.unmatched] == [(2, "0.9"), (2, "0.999")]
 
 
 def test_files_that_are_stale_missing_or_left_over_are_reported(check, built):
