@@ -72,6 +72,10 @@ def model_file_of_trial(store: Store, trial: str) -> Path:
         if not found and (of_study := sorted(store.files.trials_with_weights(own))):
             more = ", …" if len(of_study) > _MAX_NAMED else ""
             which = f"a study with {plural(len(of_study), 'model')}: {', '.join(of_study[:_MAX_NAMED])}{more}"
+        elif trial and len(rows):
+            which = (
+                f"{plural(len(rows), 'trial')} without weights: set [study] keep_weights = true and run again"
+            )
         raise KeptModelError(
             f"'{trial}': expected a file, or one trial with a model in {store.absolute_place}, got {which}"
         )

@@ -11,8 +11,9 @@ import polars as pl
 
 from ..errors import ActivememError, argument_fault, check_arguments
 from ..storage import Store, open_store, store_fault
-from ..storage.rows import SCHEMAS
-from .subject import metrics_frame, stored_levels, trials_frame
+from ..storage.rows import SCHEMAS, has_trial
+from ..studies.study import Study, study_fault
+from .subject import metrics_frame, stored_levels, study_levels, trials_frame
 
 _COUNT = re.compile(r"^(?!.*\blen\b).*\bcount\s*\(\s*\*\s*\)", re.IGNORECASE | re.DOTALL)
 """A statement with `count(*)` that names no column `len` itself."""
@@ -22,10 +23,11 @@ class QueryError(ActivememError):
     """Error for a query that cannot be answered. The message says why."""
 
 
-def query(store: Store | str | Path, sql: str) -> pl.DataFrame:
+def query(store: Store | str | Path, sql: str, study: Study | None = None) -> pl.DataFrame:
     """Run one SQL statement on a store, and return the answer.
 
-    The tables hold the trials of all studies. `trials` has a row for each trial's latest attempt, and
+    The tables hold the trials of all studies, or, with `study`, its trials alone: a row for each of its cells
+    and seeds, whichever study has trained them. `trials` has a row for each trial's latest attempt, and
     `metrics` a row for each value that this attempt reported. Both have the factors' levels as columns.
     `outputs` has a row for each stored output line of a test split; `tuned_outputs` has the outputs of tuned
     searches. Every table except `trials` is read only if the statement names it. Raises QueryError.
@@ -33,11 +35,16 @@ def query(store: Store | str | Path, sql: str) -> pl.DataFrame:
     check_arguments(
         store_fault(store),
         argument_fault("sql", sql, str, "a statement, such as 'SELECT trial FROM trials'"),
+        None if study is None else study_fault(study),
         error=QueryError,
     )
     store = open_store(store)
     outcomes = store.trials()
-    levels = stored_levels(outcomes)
+    if study is None:
+        levels = stored_levels(outcomes)
+    else:
+        levels = study_levels(study, outcomes)
+        outcomes = outcomes.filter(has_trial(levels["trial"])).with_columns(study=pl.lit(study.name))
     studies = outcomes.select("trial", "study").join(levels, on="trial", how="left", maintain_order="left")
     tables = {
         "trials": trials_frame(outcomes, levels).lazy(),
@@ -45,6 +52,9 @@ def query(store: Store | str | Path, sql: str) -> pl.DataFrame:
         "outputs": _read_lazily(store.outputs, "outputs"),
         "tuned_outputs": _read_lazily(partial(store.outputs, tuned=True), "tuned_outputs"),
     }
+    if study is not None:
+        for name in ("outputs", "tuned_outputs"):
+            tables[name] = tables[name].filter(pl.col("trial").is_in(levels["trial"].implode()))
     try:
         answer = pl.SQLContext(tables, eager=True).execute(sql)
     except pl.exceptions.PolarsError as error:

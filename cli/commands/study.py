@@ -318,6 +318,12 @@ def query(
         ),
     ],
     *,
+    study: Annotated[
+        str | None,
+        typer.Option(
+            "--study", metavar="STUDY", help="Only the trials of this study, whichever has trained them."
+        ),
+    ] = None,
     answer_format: Annotated[
         Literal["rich", "markdown", "csv"], typer.Option("--format", help="The output format of the result.")
     ] = "rich",
@@ -331,14 +337,16 @@ def query(
     each factor. If another column already has the name of a factor, the factor's column is factor_NAME.
     SELECT * FROM trials shows all columns. Table `outputs` has a row for each line that a model wrote for a
     test split, with the columns line, source, reference and output. The tables hold all rows of the store,
-    those of earlier settings of a study as well. A row names only one of the studies that share its trial.
+    those of earlier settings of a study as well, and a row names only one of the studies that share its
+    trial. With --study they hold the present trials of one study, with its factors.
     """
     from ...reporting.sql import query as answered
+    from ...studies.last_run import load_last_run
     from ..machine_settings import load_settings
     from ..views import query as view
 
     store = load_settings({"results": results}).store
-    answer = answered(store, sql)
+    answer = answered(store, sql, None if study is None else load_last_run(study, store))
     if not store.last_numbers():
         print_stderr(f"no trial has ended in {store.absolute_place}; train one: activemem study run STUDY")
     if as_json:

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 from ..store_factories import make_partial_store
 
@@ -27,6 +28,24 @@ def test_an_answer_is_printed_in_columns(run, tiny):
     make_partial_store(tiny)
     result = run("study", "query", SQL)
     assert (result.exit_code, result.stdout, result.stderr) == (0, RICH, "")
+
+
+def test_the_trials_of_a_study_are_found_whichever_study_trained_them(run, tiny):
+    make_partial_store(tiny)
+    text = Path("tiny.toml").read_text(encoding="utf-8").replace('name = "tiny"', 'name = "twin"')
+    twin = text.replace("{mixer}", "{block}").replace("mixer =", "block =").replace('"mixer"', '"block"')
+    Path("twin.toml").write_text(twin.replace(', "reverse"', ""), encoding="utf-8")
+    sql = "SELECT study, block, seed, max_length FROM trials WHERE block LIKE 'sa%' ORDER BY seed"
+    answer = json.loads(run("study", "query", sql, "--study", "twin.toml", "--json").stdout)["rows"]
+    assert [(row["study"], row["seed"], row["max_length"]) for row in answer] == [
+        ("twin", 0, 5.0),
+        ("twin", 1, 6.0),
+    ]
+    count = "SELECT count(DISTINCT trial) AS trials FROM metrics"
+    assert json.loads(run("study", "query", count, "--json").stdout)["rows"] == [{"trials": 7}]
+    assert json.loads(run("study", "query", count, "--study", "twin.toml", "--json").stdout)["rows"] == [
+        {"trials": 4}
+    ]
 
 
 def test_columns_without_room_follow_below(run, tiny):
