@@ -38,7 +38,7 @@ from ..data.text.corpus import open_corpus
 from ..data.treebanks import open_treebank
 from ..objectives.base import RegisteredMetrics
 from ..optimisers.weights import check_compile
-from ..tasks.generated import draw_examples, draw_test_set
+from ..tasks.generated import draw_examples, draw_test_set, own_losses, random_outputs
 from ..trial.training import Training, factor
 
 
@@ -182,7 +182,7 @@ _SPLITS = ("", "dev", "test")
 
 
 def rehearse_plugins(all_settings: Iterable[TrialSettings], data: Path) -> None:
-    """Run the plug-in code of trials once: metrics, generators, schedules, loss terms and callbacks.
+    """Run the plug-in code of trials once: metrics, tasks, schedules, loss terms and callbacks.
 
     Raise a PluginError that lists all exceptions, each with its file and line.
     """
@@ -248,7 +248,8 @@ def _task_faults(task: GeneratedTask) -> Iterator[str]:
     if type(task).__module__.startswith(f"{OWN}."):
         return
     try:
-        draw_examples(task, 2, torch.Generator().manual_seed(0))
+        examples = draw_examples(task, 2, torch.Generator().manual_seed(0))
+        own_losses(task, *random_outputs(task.spec.kind, task.sizes, examples.targets))
         for name in task.test_sets():
             draw_test_set(task, name)
     except ActivememError as error:

@@ -36,7 +36,7 @@ from ...studies.catalog.tasks import (
     TaskSizes,
     require_task,
 )
-from .generated import draw_examples, draw_test_set, example_faults, own_losses
+from .generated import draw_examples, draw_test_set, example_faults, own_losses, random_outputs
 
 EXAMPLES = 256
 """The number of examples to check."""
@@ -221,16 +221,7 @@ def no_nearer_token_gives_the_target_away(task: Subject) -> None:
 
 def losses_are_of_each_target(task: Subject) -> None:
     """Check that each target has a finite loss, which depends only on the output at this target."""
-    targets = task.draw(1).targets
-    if task.kind is TaskKind.REGRESSION:
-        targets = targets.squeeze(-1)
-        outputs = targets + torch.randn(targets.shape, generator=torch.Generator().manual_seed(2))
-    else:
-        assert task.sizes.vocab is not None, "a tagging task has a vocabulary"
-        targets = targets[targets != IGNORED]
-        shape = (len(targets), task.sizes.vocab)
-        outputs = torch.randn(shape, generator=torch.Generator().manual_seed(2))
-    outputs.requires_grad_()
+    outputs, targets = random_outputs(task.kind, task.sizes, task.draw(1).targets)
     losses = task.losses(outputs, targets)
     if losses is None:
         return

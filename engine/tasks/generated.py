@@ -45,6 +45,18 @@ def draw_test_set(task: GeneratedTask, name: str) -> Examples:
     return _checked(task, task.test_sets()[name], generator, None)
 
 
+def random_outputs(kind: TaskKind, sizes: TaskSizes, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Return random outputs, and those of an example's targets that are scored, in the form of a loss."""
+    if kind is TaskKind.REGRESSION:
+        targets = targets.squeeze(-1)
+        shape = tuple(targets.shape)
+    else:
+        assert sizes.vocab is not None, "a tagging task has a vocabulary"
+        targets = targets[targets != IGNORED]
+        shape = (len(targets), sizes.vocab)
+    return torch.randn(shape, generator=torch.Generator().manual_seed(2)).requires_grad_(), targets
+
+
 def own_losses(task: GeneratedTask, outputs: Tensor, targets: Tensor) -> Tensor | None:
     """Return the loss of each target if the task defines `losses`, or else None.
 

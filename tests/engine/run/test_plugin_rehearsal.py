@@ -56,9 +56,30 @@ class Root(PluginSchedule):
 """
 
 
-def study(**train):
-    lengths = {"curriculum": None, "lengths": [2, 4], "epochs": 1, "steps_per_epoch": 2}
-    factors = {"mixer": ["conv(k=3)"], "task": ["sort"], "seed": [0]}
+TASK = """
+import torch
+from activemem import Examples, GeneratedTask, TaskSizes, register_task
+
+@register_task("rehearsed_task", kind="tagging", summary="nothing", source="own")
+class Nothing(GeneratedTask):
+    @property
+    def sizes(self):
+        return TaskSizes(tokens=4, vocab=3)
+
+    def draw(self, count, generator):
+        inputs = torch.randint(3, (count, 4), generator=generator)
+        return Examples(inputs, inputs)
+
+    def losses(self, outputs, targets):
+        torch.nn.functional.cross_entropy(outputs, targets, reduction="none")
+"""
+
+
+def study(task="sort", **train):
+    lengths = {"curriculum": None, "epochs": 1, "steps_per_epoch": 2}
+    if task == "sort":
+        lengths["lengths"] = [2, 4]
+    factors = {"mixer": ["conv(k=3)"], "task": [task], "seed": [0]}
     text = study_text(
         model={"d_model": 8}, task={"name": "{task}"}, train={**lengths, **train}, factors=factors
     )
@@ -109,6 +130,14 @@ def test_the_first_and_the_last_step_of_a_schedule_are_tried_too(tmp_path):
     load(tmp_path, "root.py", SCHEDULE)
     told = reported(tmp_path, study(schedule={"name": "rehearsed_schedule"}))
     assert told == "root.py:8: schedule 'rehearsed_schedule': ValueError: math domain error"
+
+
+def test_losses_without_a_return_are_reported_before_training(tmp_path):
+    load(tmp_path, "nothing.py", TASK)
+    told = reported(tmp_path, study(task="rehearsed_task"))
+    assert told.startswith(
+        "nothing.py: task 'rehearsed_task': TypeError: losses: expected a tensor, got NoneType"
+    )
 
 
 def test_parts_of_a_script_train_in_this_process_and_not_on_ray(tmp_path):
