@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice, product
 
-from ..errors import FaultCollector, hint, nearest
+from ..errors import FaultCollector, hint
 from ..plugins import broken_plugins
 from .nodes import (
     BlockNode,
@@ -39,6 +39,7 @@ from .parser import (
     Syntax,
 )
 from .vocabulary.spec import (
+    NOT_BLOCKS,
     OTHER_LENGTH,
     POOL_ADVICE,
     REQUIRED,
@@ -51,6 +52,8 @@ from .vocabulary.spec import (
     lookup,
     nearest_block,
     output_kind,
+    registered_names,
+    spec_of,
 )
 
 
@@ -91,14 +94,14 @@ def check_complete(
 ) -> bool:
     """Return whether all arguments of a call have a parameter and no required argument is missing.
 
-    `bound` are the pairs that `bind` returned. Missing arguments are reported, unless a faulty argument seems
-    to be meant for them.
+    `bound` are the pairs that `bind` returned. Missing arguments are reported, unless a faulty argument can
+    be meant for them.
     """
     given = {parameter.name for parameter, _ in bound}
     missing = [p.name for p in parameters if p.default is REQUIRED and p.name not in given]
     starts = {argument.start for _, argument in bound}
     astray = [argument for argument in call.arguments or () if argument.start not in starts]
-    if missing and not any(one.name is None or nearest(one.name, missing) for one in astray):
+    if missing and not astray:
         form = ", ".join(f"{p.name}=…" for p in parameters if p.default is REQUIRED)
         message = f"{call.name} needs {' and '.join(missing)}, as in {call.name}({form})"
         faults.add(call.start, call.name_end, message, call.end)
@@ -127,6 +130,9 @@ def _find_by_position(
     faults.add(argument.start, argument.end, f"{call.name} takes {most}, got {len(arguments)}")
     return None
 
+
+NUMBER_FORMS = ("integer", "real")
+"""The functions of the recipe language that stand for a number from a range."""
 
 _BOOLEANS = {"true": True, "false": False}
 _EXPECTED = {"integer": "a whole number", "real": "a number", "boolean": "true or false", "name": "a name"}
@@ -163,6 +169,8 @@ def parse_scalar(
             near = (
                 f"; write {name}=true" if is_flag else hint(value.name, parameter.words or tuple(_BOOLEANS))
             )
+        elif isinstance(value, CallSyntax) and kind in NUMBER_FORMS:
+            near = _number_hint(value, kind)
         wanted = f"one of {', '.join(parameter.words)}" if kind == "word" else _EXPECTED[kind]
         faults.add(*span, f"{name} must be {wanted}, got {got}{near}")
     elif isinstance(found, str | bool):
@@ -174,6 +182,15 @@ def parse_scalar(
     else:
         return found
     return None
+
+
+def _number_hint(call: CallSyntax, kind: str) -> str:
+    """Return a hint if a call stands for a number as in another language, or a word as if it was a hole."""
+    if call.name == "range":
+        return f"; a range is {kind}(lo, hi)"
+    parameters = (one for name in registered_names() for one in spec_of(name).parameters)
+    known = {*RESERVED_WORDS, *registered_names(), *(word for one in parameters for word in one.words)}
+    return "" if call.name in known or call.arguments is not None else f"; a hole is {{{call.name}}}"
 
 
 def _convert(value: Syntax, parameter: Parameter) -> Scalar | None:
@@ -191,9 +208,6 @@ def _convert(value: Syntax, parameter: Parameter) -> Scalar | None:
         case _:
             return None
 
-
-NUMBER_FORMS = ("integer", "real")
-"""The functions of the recipe language that stand for a number from a range."""
 
 _STEP = Parameter(name="step", kind="integer", default=1, low=1, meaning="distance of neighbouring values")
 _LOG = Parameter(name="log", kind="boolean", default=False, meaning="sample the logarithm evenly")
@@ -585,6 +599,8 @@ class _Checker:
             return
         near = nearest_block(call.name)
         said = f"; nearest: {near}" if near else ""
+        if (advice := NOT_BLOCKS.get(call.name.lower())) is not None:
+            near, said = None, f"; {advice}"
         self._faults.add(call.start, call.name_end, f"unknown block '{what}'{said}")
         spec = lookup(near) if near else None
         by_name = {parameter.name: parameter for parameter in spec.parameters} if spec else {}

@@ -77,12 +77,14 @@ _cut = Tokenizer(
         "name": r"[A-Za-z_]\w*",
         "quoted": r""" "[^"]*"|'[^']*' """.strip(),
         "sign": r">>?|\*\*|[-+*(){},=]",
-        "wrong": r"""[^\w\s"'>+*(){},=-]+|.""",
+        "list": r"\[[^][(){}]*\]",
+        "wrong": r"""[^][\w\s"'>+*(){},=-]+|.""",
     },
     re.ASCII,
 )
 _INTEGER = re.compile(r"0|[1-9](?:_?[0-9])*", re.ASCII)
 _REAL = re.compile(r"(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_TIMES = ("×", "·", "⋅", "∗")
 _VALUE_END_KINDS = ("number", "name", ")", "}")
 
 
@@ -100,9 +102,19 @@ def tokenize(text: str, faults: FaultCollector) -> list[Token]:
                 tokens.append(_number(cut.text, cut.start, faults))
             case "quoted":
                 tokens.append(_quoted(cut.text, cut.start, faults))
+            case "name" if cut.text in ("x", "X") and tokens and tokens[-1].kind in ("number", "}"):
+                faults.add(cut.start, cut.end, f"expected '*', got '{cut.text}'")
+                tokens.append(cut._replace(kind="*"))
+            case "list":
+                inside = faults.quote(cut.start + 1, cut.end - 1) or "…"
+                faults.add(cut.start, cut.end, f"a recipe has no lists; a choice is choice({inside})")
+                tokens.append(cut._replace(kind="wrong"))
+            case "wrong" if cut.text in _TIMES:
+                faults.add(cut.start, cut.end, f"expected '*', got {describe_character(cut.text)}")
+                tokens.append(cut._replace(kind="*"))
             case _:
                 tokens.append(cut)
-        if cut.kind == "wrong":
+        if tokens[-1].kind == cut.kind == "wrong":
             faults.add(cut.start, cut.end, f"unexpected character {describe_character(cut.text[0])}")
     return tokens
 
@@ -372,14 +384,21 @@ class _RecipeParser(TokenReader):
         if self.token.kind == "name" and self._tokens[self._at + 1].kind == "=":
             name = self._advance().text
             self._advance()
+        elif self.token.kind == "=":
+            self._report_here("expected the name of a parameter before '='")
+            self._advance()
+            return ArgumentSyntax(None, ErrorSyntax(start, self._end(), (self.series(),)), start, self._end())
         value = self.series()
         return ArgumentSyntax(name, value, start, max(self._end(), start))
 
     def group(self) -> Syntax:
         """`group = "(" series ")"`."""
-        start = self.token.start
+        start, is_blamed = self.token.start, self._blamed == self._at
         opened = self._open()
         if opened is None:
+            return ErrorSyntax(start, self._end())
+        if is_blamed and self.token.kind == ")":  # as in sa()()
+            self._close(opened)
             return ErrorSyntax(start, self._end())
         inside = self._series_until(")")
         self._close(opened)
@@ -463,7 +482,8 @@ class _RecipeParser(TokenReader):
         if self._at == 0:
             return "a block"
         last = self._tokens[self._at - 1]
-        what = "a value" if last.kind in ("=", ",") else "a block"
+        is_call = last.kind == "(" and self._at > 1 and self._tokens[self._at - 2].kind == "name"
+        what = "a value" if is_call or last.kind in ("=", ",") else "a block"
         return f"{what} after '{self._faults.quote(last.start, last.end)}'"
 
 

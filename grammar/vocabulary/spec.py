@@ -267,6 +267,7 @@ COMMON_NAMES = {
     "linear": "dense",
     "relu": "activation",
     "gelu": "activation",
+    "rnn": "gru",
     "convolution": "conv",
     "conv1d": "conv",
     "cnn": "conv",
@@ -289,6 +290,15 @@ COMMON_NAMES = {
     "forgetting_attention": "fox",
 }
 """Common names of blocks that have another name here, for errors about unknown blocks."""
+
+NOT_BLOCKS = {
+    "transformer": "a Transformer is 4 * (sa >> ff(512)), for example",
+    "dropout": "it is a setting of the model, such as dropout = 0.1",
+    "norm": "it is a setting of the model, norm and norm_kind",
+    "layernorm": "it is a setting of the model, norm and norm_kind",
+    "layer_norm": "it is a setting of the model, norm and norm_kind",
+}
+"""What to write for common names of parts that are not blocks, for errors about unknown blocks."""
 
 SPECS: Registry[Spec] = Registry("block")
 """Every block by its name."""
