@@ -21,10 +21,11 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
+from ...errors import describe_value
 from ...grammar import Norm, configure
 from ...grammar.positions import POSITIONS
 from ..core.block import BuildError
-from ..core.initialisation import initialise
+from ..core.initialisation import drawn_by, initialise
 from ..core.positions import PositionalEncoding
 from ..core.residual_stack import build_norm
 from .fixtures import (
@@ -49,26 +50,35 @@ _LENGTH = 40
 """The longest sequence in the checks; encodings with fewer positions are checked up to their number."""
 
 
-def norm_keeps_shapes(name: str) -> None:
-    """Check that the output is finite and has the input's shape, even for an all-zero input."""
-    norm = _make_norm(name)
+def norm_keeps_shapes(name: str, width: int = WIDTH) -> None:
+    """Check that the output is finite and like the input, even for an all-zero input."""
+    norm = _make_norm(name, torch.float32, width)
     for batch, length in ((1, 1), (3, 11)):
-        for x in (random_sequences(batch, length), torch.zeros(batch, length, WIDTH, dtype=torch.float64)):
-            y = norm(x)
-            assert y.shape == x.shape, f"expected {tuple(x.shape)}, got {tuple(y.shape)}"
-            assert y.isfinite().all(), "expected finite numbers"
+        x = random_sequences(batch, length, width=width, dtype=torch.float32)
+        for each in (x, torch.zeros_like(x)):
+            y = norm(each)
+            _assert_like(y, tuple(x.shape))
+            assert y.dtype == x.dtype, f"expected an output of {x.dtype}, like the input, got {y.dtype}"
 
 
-def norm_sees_one_vector(name: str) -> None:
+def norm_sees_one_vector(name: str, width: int = WIDTH) -> None:
     """Check that a vector's output depends only on that vector, in training and evaluation."""
-    for training in (True, False):
-        norm, x = _make_norm(name).train(training), random_sequences(2, 5)
+    for training in (False, True):
+        norm = _make_norm(name, torch.float32, width).train(training)
+        x = random_sequences(2, 5, width=width, dtype=torch.float32)
         other = x.clone()
-        other[1, 2] += random_sequences(1, 1, seed=4)[0, 0]
-        moved = (norm(other) != norm(x)).any(-1)
-        expected = torch.zeros(2, 5, dtype=torch.bool)
-        expected[1, 2] = True
-        assert moved.equal(expected), "an output depends on a vector other than its own"
+        other[1, 2] += random_sequences(1, 1, width=width, seed=4, dtype=torch.float32)[0, 0]
+        outputs = list[Tensor]()
+        for each in (other, x):
+            with torch.random.fork_rng(devices=[]):
+                torch.default_generator.manual_seed(0)  # so that noise is the same
+                outputs.append(norm(each))
+        moved = ~((outputs[0] - outputs[1]).abs().amax(-1) <= 1e-5)
+        moved[1, 2] = False
+        assert not moved.any(), (
+            f"in {'training' if training else 'evaluation'} mode an output depends on other vectors than its "
+            "own input: a norm must map each vector alone, and keep no state between batches"
+        )
 
 
 def norm_gradients_are_right(name: str) -> None:
@@ -94,6 +104,13 @@ def norm_in_half_precision_is_near(name: str) -> None:
     assert off <= 0.05, f"expected an error of at most 0.05 of the norm, got {off:.3f}"
 
 
+def positions_are_vectors(name: str, width: int = WIDTH) -> None:
+    """Check that the module of a plug-in maps positions (length,) to finite vectors (length, width)."""
+    vectors, length = _make_encoding(name, width).vectors, _length(name)
+    if vectors is not None:
+        _assert_like(vectors(torch.arange(length)), (length, width))
+
+
 def positions_are_distinct(name: str) -> None:
     """Check that each position has a distinct finite vector, the same for all sequences."""
     added = _added(name, _length(name))
@@ -103,24 +120,27 @@ def positions_are_distinct(name: str) -> None:
     assert (apart > 1e-6).all(), "two positions have the same vector"
 
 
-def vectors_depend_on_positions_alone(name: str) -> None:
+def vectors_depend_on_positions_alone(name: str, width: int = WIDTH) -> None:
     """Check that position vectors depend on nothing but the positions.
 
     Pieces of a sequence get the same vectors, and padding has no effect.
     """
     length = _length(name)
     if not POSITIONS[name].by_length:
-        whole, first = _added(name, length), length // 3
-        pieces = torch.cat([_added(name, first), _added(name, length - first, start=first)], 1)
-        assert_close(pieces, whole, rtol=1e-11, atol=1e-11)
+        whole, first = _added(name, length, width=width), length // 3
+        pieces = [_added(name, first, width=width), _added(name, length - first, first, width)]
+        assert torch.allclose(torch.cat(pieces, 1), whole, rtol=1e-11, atol=1e-11), (
+            "in evaluation mode a position's vector differs from call to call, or between a sequence and a "
+            "piece of it: it must depend on the position alone"
+        )
         return
     try:
-        _added(name, 1, start=1)
+        _added(name, 1, 1, width)
     except BuildError as error:
         assert name in str(error), f"expected {name} in the message, got {error}"
     else:
         raise AssertionError("expected no vectors for a piece of a sequence")
-    x, encoding = random_sequences(2, length), _make_encoding(name)
+    x, encoding = random_sequences(2, length, width=width), _make_encoding(name, width)
     padded = encoding(x, 0, torch.tensor([length, 1]))[0]
     assert_close(padded[0], encoding(x[:1])[0][0])
     assert_close(padded[1, :1], encoding(x[1:, :1])[0][0])
@@ -202,6 +222,7 @@ NORM_CHECKS: tuple[Callable[[str], None], ...] = (
 """All checks of a norm, called as `check(name)`."""
 
 POSITION_CHECKS: tuple[Callable[[str], None], ...] = (
+    positions_are_vectors,
     positions_are_distinct,
     vectors_depend_on_positions_alone,
     positions_have_an_end,
@@ -211,9 +232,17 @@ POSITION_CHECKS: tuple[Callable[[str], None], ...] = (
 """All checks of a positional encoding, called as `check(name)`."""
 
 
-def _make_norm(name: str, dtype: torch.dtype = torch.float64) -> nn.Module:
-    norm = build_norm(configure(d_model=WIDTH, norm_kind=name))
+def _assert_like(found: object, shape: tuple[int, ...]) -> None:
+    """Assert that an output is a tensor of this shape with finite numbers."""
+    assert isinstance(found, Tensor), f"expected a tensor of shape {shape}, got {describe_value(found)}"
+    assert found.shape == shape, f"expected an output of shape {shape}, got {tuple(found.shape)}"
+    assert found.isfinite().all(), "expected finite numbers"
+
+
+def _make_norm(name: str, dtype: torch.dtype = torch.float64, width: int = WIDTH) -> nn.Module:
     generator = make_generator(0)
+    with drawn_by(generator):
+        norm = build_norm(configure(d_model=width, norm_kind=name))
     initialise(norm, generator)
     with torch.no_grad():
         for parameter in norm.parameters():
@@ -221,16 +250,17 @@ def _make_norm(name: str, dtype: torch.dtype = torch.float64) -> nn.Module:
     return norm.to(dtype).eval()
 
 
-def _make_encoding(name: str) -> PositionalEncoding:
-    encoding = PositionalEncoding(configure(d_model=WIDTH, position=name))
+def _make_encoding(name: str, width: int = WIDTH) -> PositionalEncoding:
+    with drawn_by(make_generator(0)):
+        encoding = PositionalEncoding(configure(d_model=width, position=name))
     initialise(encoding, make_generator(0))
     return encoding.double().eval()
 
 
-def _added(name: str, length: int, start: int = 0) -> Tensor:
+def _added(name: str, length: int, start: int = 0, width: int = WIDTH) -> Tensor:
     """Return the vectors that an encoding adds to two sequences from `start` on, (2, length, width)."""
-    x = random_sequences(2, length)
-    return (_make_encoding(name)(x, start)[0] - x).detach()
+    x = random_sequences(2, length, width=width)
+    return (_make_encoding(name, width)(x, start)[0] - x).detach()
 
 
 def _length(name: str) -> int:

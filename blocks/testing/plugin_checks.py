@@ -1,13 +1,14 @@
-"""Checks of a plug-in's block before it is trained: what it sees, and what trains it.
+"""Checks of a plug-in's block, norm or positions before a training: what it sees, and what trains it.
 
-Built-in blocks are covered by tests.
+Built-in ones are covered by tests.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,11 +16,19 @@ from torch import Tensor
 from ...grammar.canonical import render
 from ...grammar.model_config import configure
 from ...grammar.nodes import BlockNode
+from ...grammar.norms import NORMS
+from ...grammar.positions import POSITIONS
 from ...grammar.vocabulary.spec import CostContext, Reach, Role, block_code, spec_of
-from ...plugins import PluginError
+from ...plugins import OWN, PluginError, Registry, plugin_errors
 from ..core.block import Block
 from ..core.plugin_parts import ReusedModuleError
 from .fixtures import WIDTH, idle_parameters, make_block, random_sequences, reach_words
+from .frame_conformance import (
+    norm_keeps_shapes,
+    norm_sees_one_vector,
+    positions_are_vectors,
+    vectors_depend_on_positions_alone,
+)
 
 ROUNDING = 1e-9
 """The largest relative change of outputs that counts as rounding in double precision."""
@@ -75,6 +84,40 @@ def check_plugin_block(
         owner = code.rpartition(" ")[0]
         raise PluginError("\n".join(f"{owner}: {render(node)} {each}" for each in faults))
     return True
+
+
+def check_plugin_norm(name: str, *, width: int) -> None:
+    """Raise PluginError with the fault of a plug-in's norm.
+
+    It must map each vector alone to a finite one of equal width, and keep no state.
+    """
+    _check_plugin(NORMS, name, width, (norm_keeps_shapes, norm_sees_one_vector))
+
+
+def check_plugin_position(name: str, *, width: int) -> None:
+    """Raise PluginError with the fault of a plug-in's positions.
+
+    Each position must have a finite vector of the model's width, which depends on nothing but the position.
+    """
+    _check_plugin(POSITIONS, name, width, (positions_are_vectors, vectors_depend_on_positions_alone))
+
+
+def _check_plugin(
+    registry: Registry[Any], name: str, width: int, checks: Sequence[Callable[[str, int], None]]
+) -> None:
+    if registry.owner(name) == OWN:
+        return
+    try:
+        with plugin_errors(registry.kind, name, registry[name]), torch.random.fork_rng(devices=[]):
+            for check in checks:
+                check(name, width)
+    except PluginError as error:
+        if isinstance(error.__cause__, AssertionError):
+            raise PluginError(
+                f"{registry.owner(name)}: {registry.kind} '{name}': {error.__cause__}"
+            ) from error
+        if isinstance(error, ReusedModuleError) or not torch.cuda.is_available():
+            raise  # otherwise it may need the GPU; training reports its own error
 
 
 def _state_fault(block: Block, x: Tensor) -> str | None:

@@ -47,7 +47,7 @@ from .cohorts import CohortSource, GridCohorts, run_local
 from .preflight import (
     check_bits_per_byte,
     check_device,
-    check_plugin_blocks,
+    check_plugin_modules,
     check_test_lengths,
     prepare_corpora,
     rehearse_plugins,
@@ -321,7 +321,7 @@ def _run_round(
 def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) -> None:
     check_groups(settings)
     check_watched(settings)
-    check_plugin_blocks(settings)
+    check_plugin_modules(settings)
     check_test_lengths(settings)
     check_device(settings, machine)
     if study.own_corpus is not None:

@@ -129,14 +129,14 @@ def on_machine(plan: Plan, machine: Machine, *, at_once: int | None = None) -> P
 
 
 def _check_padding(study: Study) -> None:
-    """Check blocks of plug-ins whose task has padding. The result is cached, since a check loads torch."""
+    """Check plug-ins in models of tasks with padding. The result is cached, since a check loads torch."""
     kinds = [each.settings for each in first_of_each_kind(study.examples)]
     padded = [each for each in kinds if each.code and reads_lines(each)]
 
     def check() -> dict[str, int]:
-        from .preflight import check_plugin_blocks  # noqa: PLC0415 -- loads torch
+        from .preflight import check_plugin_modules  # noqa: PLC0415 -- loads torch
 
-        check_plugin_blocks(padded)
+        check_plugin_modules(padded)
         return {"checked": len(padded)}
 
     if padded:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from ...blocks.testing.plugin_checks import check_plugin_block
+from ...blocks.testing.plugin_checks import check_plugin_block, check_plugin_norm, check_plugin_position
 from ...errors import ActivememError
 from ...grammar import ModelInterface
 from ...grammar.nodes import BlockNode, walk
@@ -42,26 +43,37 @@ from ..tasks.generated import draw_examples, draw_test_set, own_losses, random_o
 from ..trial.training import Training, factor
 
 
-def check_plugin_blocks(all_settings: Iterable[TrialSettings]) -> None:
-    """Raise PluginError with the faults of all blocks of plug-ins that these trials use.
+def check_plugin_modules(all_settings: Iterable[TrialSettings]) -> None:
+    """Raise PluginError with the faults of all blocks, norms and positions of plug-ins that these trials use.
 
     Sums, sequences and copies of causal blocks are causal, so it is enough to test each block separately.
     Each trial tests its trained model as well.
     """
+    every = list(all_settings)
     models = dict.fromkeys(
         (each.model.recipe, each.task.spec.kind.causal, each.model.d_model, reads_lines(each))
-        for each in all_settings
+        for each in every
     )
-    blocks = {
-        (block, causal, width, has_padding): None
+    blocks = dict.fromkeys(
+        (block, causal, width, has_padding)
         for recipe, causal, width, has_padding in models
         for block in walk(read_recipe(recipe).root)
         if isinstance(block, BlockNode)
-    }
+    )
+    norms = dict.fromkeys((each.model.norm_kind, each.model.d_model) for each in every)
+    positions = dict.fromkeys((each.model.position, each.model.d_model) for each in every)
+    checks: list[Callable[[], object]] = [
+        *(
+            partial(check_plugin_block, block, causal=causal, width=width, has_padding=has_padding)
+            for block, causal, width, has_padding in blocks
+        ),
+        *(partial(check_plugin_norm, name, width=width) for name, width in norms),
+        *(partial(check_plugin_position, name, width=width) for name, width in positions),
+    ]
     faults = list[str]()
-    for block, causal, width, has_padding in blocks:
+    for check in checks:
         try:
-            check_plugin_block(block, causal=causal, width=width, has_padding=has_padding)
+            check()
         except PluginError as error:
             faults.append(str(error))
     if faults:

@@ -5,6 +5,7 @@ import torch
 
 from activemem import PluginError, load_study, run_study
 from activemem.blocks import build
+from activemem.blocks.testing import frame_conformance
 from activemem.engine import Machine
 from activemem.plugins import load_plugin, unload_plugin
 from activemem.storage import Store
@@ -25,6 +26,14 @@ class Scaled(torch.nn.Module):
         self.gain = gain
     def forward(self, x):
         return x * self.gain
+
+class Mapped(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function, self.past = function, 0
+    def forward(self, x):
+        self.past += 1
+        return self.function(self, x)
 
 @register_norm("reused_norm", source="here")
 class Norm(PluginNorm):
@@ -89,6 +98,12 @@ def test_a_module_or_a_parameter_of_an_earlier_call_is_refused_before_anything_t
     load, tmp_path, changed, module, told
 ):
     load(**{changed: module})
+    told = rf"^reusing\.py: {told} returns the same module or the same parameters twice: make new ones"
+    refuse_training(tmp_path, told)
+
+
+def refuse_training(folder, told):
+    """Check that a run of the plug-in's parts is refused with this message before anything trains."""
     model = {"recipe": "{mixer}", **{name: SETTINGS[name] for name in ("d_model", "norm_kind", "position")}}
     text = study_text(
         model=model,
@@ -96,11 +111,48 @@ def test_a_module_or_a_parameter_of_an_earlier_call_is_refused_before_anything_t
         train={"curriculum": None, "lengths": [2, 4], "epochs": 1},
         factors={"mixer": ["reused_block"]},
     )
-    store = Store(tmp_path / "results")
-    told = rf"^reusing\.py: {told} returns the same module or the same parameters twice: make new ones"
+    store = Store(folder / "results")
     with pytest.raises(PluginError, match=told):
-        run_study(load_study(text), store, Machine(data=tmp_path), local=True)
+        run_study(load_study(text), store, Machine(data=folder), local=True)
     assert store.trials().is_empty()
+
+
+ALONE = "in {} mode an output depends on other vectors than its own input: a norm must map each vector alone"
+
+
+@pytest.mark.parametrize(
+    ("changed", "function", "told"),
+    [
+        ("NORM", "x - x.mean(-2, keepdim=True)", ALONE.format("evaluation")),
+        ("NORM", "x - x.mean(0) if self.training else x", ALONE.format("training")),
+        ("NORM", "x * self.past", ALONE.format("evaluation")),
+        ("NORM", "x[..., 1:]", r"expected an output of shape \(1, 1, 8\), got \(1, 1, 7\)"),
+        ("NORM", "x.double()", "expected an output of torch.float32, like the input, got torch.float64"),
+        ("NORM", "x / 0", "expected finite numbers"),
+        ("NORM", "x @ x", "RuntimeError: "),
+        ("POSITION", "torch.ones(8)", r"expected an output of shape \(40, 8\), got \(8,\)"),
+        ("POSITION", "0.0", r"expected a tensor of shape \(40, 8\), got 0.0"),
+        (
+            "POSITION",
+            "torch.randn(len(x), 8)",
+            "in evaluation mode a position's vector differs from call to call",
+        ),
+    ],
+)
+def test_a_norm_that_mixes_vectors_and_outputs_of_another_shape_are_refused_before_anything_trains(
+    load, tmp_path, changed, function, told
+):
+    load(**{changed: f"Mapped(lambda self, x: {function})"})
+    refuse_training(tmp_path, rf"^reusing\.py(:\d+)?: {changed.lower()} 'reused_{changed.lower()}': {told}")
+
+
+@pytest.mark.parametrize(
+    "module", ["torch.nn.LayerNorm(8)", "torch.nn.Sequential(Scaled(2), torch.nn.Dropout())"]
+)
+def test_a_norm_may_draw_noise_from_torch_s_generator(load, module):
+    load(NORM=module)
+    for check in (frame_conformance.norm_keeps_shapes, frame_conformance.norm_sees_one_vector):
+        check("reused_norm", 8)
 
 
 def test_something_other_than_a_module_is_refused_by_name(load):

@@ -341,7 +341,7 @@ def test_a_trial_that_ends_while_a_run_is_planned_is_not_trained_again(tiny, sto
         while not other.ended:
             other.advance()
 
-    monkeypatch.setattr(driver, "check_plugin_blocks", end_before)
+    monkeypatch.setattr(driver, "check_plugin_modules", end_before)
     summary = run_study(study, store, Machine(), notes, local=True)
     assert (summary.done, summary.ran) == (8, 7)
 
