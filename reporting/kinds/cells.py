@@ -78,8 +78,8 @@ class CellsTable(TableKind):
     spread: Spread = "sd"
     """the spread after the centre: standard deviation, standard error, or 95 % confidence interval"""
     best: Literal["shown", "test"] = "shown"
-    """which values are bold: all that are printed like the best, or all that are not significantly worse than
-    the best"""
+    """which values are bold: all that are printed like the best, or all of several seeds that a test does not
+    find worse than the best"""
     baseline: Any = None
     """the row to which all other rows are compared; for `changes`, factor levels that differ from the study's
     baseline"""
