@@ -460,7 +460,7 @@ class _Gru(Recipe):
     ) -> Recipe:
         """Gated recurrent unit (GRU), from left to right: r, z = σ(W x_t + U h_{t−1} + b); n = tanh(W_n x_t + b_n + r⊙(U_n h_{t−1} + c)); y_t = h_t = (1−z)⊙n + z⊙h_{t−1}.
 
-        layers: number of stacked layers; whole number, 1 to 64.
+        layers: number of stacked layers; whole number, 1 to 16.
 
         Cho et al. 2014, section 2.3; the reset gate after the map, as in cuDNN.
         """
@@ -635,7 +635,7 @@ class _Lstm(Recipe):
     ) -> Recipe:
         """Long short-term memory (LSTM), from left to right: i, f, o = σ(W x_t + U h_{t−1} + b); s_t = f⊙s_{t−1} + i⊙tanh(W_g x_t + U_g h_{t−1} + b_g); y_t = h_t = o⊙tanh(s_t).
 
-        layers: number of stacked layers; whole number, 1 to 64.
+        layers: number of stacked layers; whole number, 1 to 16.
 
         Hochreiter and Schmidhuber 1997; forget gate of Gers, Schmidhuber and Cummins 2000.
         """

@@ -178,7 +178,7 @@ def parse_scalar(
     elif parameter.low is not None and found < parameter.low:
         faults.add(*span, f"{name} must be at least {parameter.low}, got {found}")
     elif parameter.high is not None and found > parameter.high:
-        faults.add(*span, f"{name} must be at most {parameter.high}, got {found}")
+        faults.add(*span, f"{name} must be at most {parameter.high}, got {found}{parameter.advice}")
     else:
         return found
     return None

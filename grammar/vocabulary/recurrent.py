@@ -6,10 +6,15 @@ depends on the previous one.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .spec import Role, Spec, as_int, define, integer, loop_export_fault, sees_the_past
 
 RECURRENT = ("lstm", "gru")
 """The blocks whose last state can start a decoder."""
+
+_WIDTH = "; the width of the state is the model's d_model"
+"""The advice for more layers than a model has, which are meant as a width, as in lstm(64)."""
 
 
 def _recurrent(
@@ -18,7 +23,7 @@ def _recurrent(
     return Spec(
         name=name,
         role=Role.MIXER,
-        parameters=(integer("layers", "number of stacked layers", (1, 64), 1),),
+        parameters=(replace(integer("layers", "number of stacked layers", (1, 16), 1), advice=_WIDTH),),
         summary=summary,
         equation=equation,
         source=source,

@@ -55,7 +55,8 @@ class Role(StrEnum):
 class Parameter:
     """A parameter of a block, with its type, its default and its inclusive bounds.
 
-    `words` are the values of kind "word", and examples for kind "name".
+    `words` are the values of kind "word", and examples for kind "name". The message for a value above `high`
+    ends with `advice`.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Parameter:
     words: tuple[str, ...] = ()
     positional: bool = False  # rendered by position, as the 512 of ff(512)
     meaning: str
+    advice: str = ""
 
 
 def integer(
