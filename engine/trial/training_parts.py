@@ -238,6 +238,8 @@ class LossTerms:
         if missing := [name for name in watched if all(name != each for each, _ in activations)]:
             message = f"expected outputs of its watched modules, got none of {', '.join(missing)}"
             raise LossTermError(f"{term.name}: {message}")
+        seen = {**scored._asdict(), **{f"the output of {name}": output for name, output in activations}}
+        versions = {what: tensor._version for what, tensor in seen.items()}  # torch counts changes in place
         with plugin_errors(LOSS_TERMS.kind, term.name, type(term)):
             value: object = term.compute(
                 TrainingStep(
@@ -251,6 +253,10 @@ class LossTerms:
         if not isinstance(value, Tensor) or value.dim():
             got = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
             raise LossTermError(f"{term.name}: expected one number as a tensor, got {got}")
+        # without this, torch's error in the backward pass would not name the term
+        if changed := [what for what, tensor in seen.items() if tensor._version != versions[what]]:
+            message = f"changes {changed[0]} in place: change a copy, as by clone()"
+            raise LossTermError(f"{term.name}: {message}")
         return value.float()
 
     def _take(self, inputs: Tensor, outputs: Tensor, targets: Tensor) -> None:

@@ -48,6 +48,8 @@ class Shown(LossTerm):
         match self.flaw:
             case "shape":
                 return step.outputs
+            case "in place":
+                return (step.outputs * step.targets.clamp_(0)[:, None]).mean()
             case "type":
                 return 1.0
             case "nan":

@@ -79,10 +79,11 @@ def test_a_term_sees_what_each_kind_of_task_is_scored_on(kind, tmp_path):
     [
         ("shape", LossTermError),
         ("type", LossTermError),
+        ("in place", LossTermError),
         ("nan", NotANumberError),
     ],
 )
-def test_a_term_that_is_no_number_fails_its_trial(flaw, error, tmp_path, golden):
+def test_a_term_with_a_fault_fails_its_trial(flaw, error, tmp_path, golden):
     with golden.raises(error):
         Training.begin(trial(loss_terms=[{"name": "shown", "flaw": flaw}]), CPU, tmp_path).advance()
 
