@@ -12,9 +12,10 @@ class Prediction:
 
     `text` is one line, which is empty for an empty line, and `output` has the same as plain data. Labels of
     tokens are a list. A token that the model did not read has the label None, and UNREAD in `text`.
-    `probabilities` maps every class to its probability. For labels of tokens, it is a list of such mappings,
-    and for symbols a list of numbers. It is None if the model gives no probabilities. `unknown` has the
-    line's symbols that are not in the vocabulary, and `unread` counts the tokens beyond the longest sequence.
+    `probabilities` maps every class to its probability. For labels of tokens, it is a list of such mappings.
+    For symbols, it is a list with the probability of each symbol of `output`. It is None if the model gives
+    no probabilities. `unknown` has the line's symbols that are not in the vocabulary, and `unread` counts the
+    tokens beyond the longest sequence.
     """
 
     text: str = ""
