@@ -233,6 +233,9 @@ def column_text(name: str, texts: Sequence[str]) -> str:
     return f"{metric}:{find_levels(level, texts)}" if colon else str(find_levels(name, texts))
 
 
+_LENGTHS = ("length", "lengths", "test_length", "test_lengths")
+
+
 def factor_faults(
     named: Iterable[tuple[KeyPath, str]],
     factors: Iterable[str],
@@ -248,7 +251,10 @@ def factor_faults(
         key = str(path[0])
         known = [*factors, *special.get(key, ())]
         if name not in known:
-            yield path, f"unknown factor '{name}'{nearest_hint(name, known)}"
+            near = nearest_hint(name, known)
+            if name in _LENGTHS and "index" in special.get(key, ()):
+                near = f'; the test lengths of a task are {key} = "index"'
+            yield path, f"unknown factor '{name}'{near}"
         elif name in met:
             yield path, f"{met[name]} already has the factor '{name}': choose another one"
         met.setdefault(name, key)

@@ -133,6 +133,12 @@ def test_what_a_figure_picks_by_is_checked(golden):
         load_study(STUDY_TEXT + "".join(f"\n[[curve]]\n{curve}{each}" for each in keys))
 
 
+def test_lengths_as_an_axis_lead_to_the_index():
+    curve = 'name = "it"\nkind = "line"\nx = "length"\nvalue = "loss"\nselect = { task = "sort" }\n'
+    with pytest.raises(StudyError, match='the test lengths of a task are x = "index"'):
+        load_study(f"{STUDY_TEXT}\n[[curve]]\n{curve}")
+
+
 def test_a_family_runs_over_its_index_each_range_in_its_middle(drawn):
     made = drawn(kind="line", value="bleu", x="index", series="mixer", select={"task": "sort", "filter": 8})
     assert [(p.x, p.y) for p in only(made).lines[0].points] == [(5, 11), (15, 10), (25, 9)]
