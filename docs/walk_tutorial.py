@@ -3,7 +3,8 @@
 python docs/walk_tutorial.py [PAGE …] report the time of each page, and outputs of another shape; without
 PAGE of all pages
 
-python docs/walk_tutorial.py --write [PAGE …] also record the outputs in the pages, and keep the results
+python docs/walk_tutorial.py --write [PAGE …] also record the outputs in the pages, and keep the results of
+the tutorial if all its pages are named
 
 An output has another shape if it differs in more than numbers, since other machines train to other numbers.
 Outputs of a training and of a plan are marked by `<!-- recorded in step N: COMMAND -->` and written by this
@@ -132,7 +133,7 @@ def walk(named: list[Path], *, write: bool) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         for page in tutorial:
             yield from walk_page(page, Path(folder), int(page.name[:2]), write=write)
-        if write and tutorial:
+        if write and tutorial == pages():  # the steps build on each other
             keep(Path(folder))
             shutil.copy(Path(folder, "winners.toml"), TUTORIAL / "steps" / "10")
     for page in (page for page in OTHERS if page in named):
