@@ -459,7 +459,11 @@ def _registering(owner: str, code: str) -> Iterator[_Load]:
     except (Exception, SystemExit) as error:
         load.undo()
         kind = "" if isinstance(error, PluginError) else f"{type(error).__name__}: "
-        raise PluginError(f"{owner}{_line_of(error, owner)}: {kind}{error}") from error
+        text = str(error)
+        if getattr(error, "code", "") == "model-field-missing-annotation":  # of pydantic, for `key = value`
+            got = text.partition("`")[2].partition("`")[0]
+            kind, text = "", f"expected a property, or a key with its type (name: type = value), got {got}"
+        raise PluginError(f"{owner}{_line_of(error, owner)}: {kind}{text}") from error
     finally:
         _loading.reset(before)
 

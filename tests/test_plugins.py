@@ -81,6 +81,7 @@ def test_the_names_of_a_broken_plug_in_are_withdrawn(write):
         METRIC.format(name="loss"),
         METRIC.format(name="a b"),
         METRIC.format(name="x").replace("regression", "vision"),
+        "from activemem import GeneratedTask\n\nclass Task(GeneratedTask):\n    chance = 0.5",
     ],
 )
 def test_faults_of_a_plug_in_are_reported_with_the_line(write, text, golden):
