@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import logging
 import os
 import re
@@ -97,8 +98,23 @@ def fit_line(text: str) -> str:
     return truncate(text, output_width()) if sys.stdout.isatty() else text
 
 
+_ASCII: Final = {
+    **dict.fromkeys("−–─", "-"),
+    **dict.fromkeys("·│├", "|"),
+    **{"└": "`", "±": "+/-", "→": "->", "←": "<-", "≤": "<=", "≥": ">=", "×": "x", "…": "...", "†": "+"},
+}
+"""What is printed instead of a character if the encoding of the output lacks it."""
+
+
 def replace_unencodable() -> None:
     """Make streams replace characters that they cannot encode, instead of failing."""
+    codecs.register_error("activemem.ascii", _in_ascii)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a host program may have replaced the stream
-            stream.reconfigure(errors="replace")
+            stream.reconfigure(errors="activemem.ascii")
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    characters = error.object[error.start : error.end]
+    return "".join(_ASCII.get(character, "?") for character in characters), error.end

@@ -135,7 +135,13 @@ def test_a_stream_that_cannot_carry_a_sign_shows_another(run_python, tiny):
     words = ("-m", "activemem", "study", "status", "tiny")
     result = run_python(*words, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert (result.returncode, result.stderr) == (0, "")
-    assert "6 of 8 trials done ? 1 failed ? 1 left" in result.stdout
+    assert "6 of 8 trials done | 1 failed | 1 left" in result.stdout
+    shown = run_python("-m", "activemem", "recipe", "show", "4 * (sa + conv(k=3))", PYTHONIOENCODING="ascii")
+    assert "4 x " in shown.stdout
+    assert "|- sa" in shown.stdout
+    compared = run_python("-m", "activemem", "recipe", "compare", "2 * sa", "sa", PYTHONIOENCODING="ascii")
+    assert " -49 %" in compared.stdout
+    assert "?" not in shown.stdout + compared.stdout
 
 
 def begin(*arguments):
