@@ -139,9 +139,12 @@ def note_other_settings(results: StudyResults, kind: str, verb: str = "render") 
         if not (changes := ", ".join(found.document.overrides)):
             then = first_of_each_kind([trial for trial in found.trials if trial.id in others])
             changes = describe_changed_settings((trial.settings for trial in then), study)
-        where = ("its last run" if is_from_file else "its file") + (f" ({changes})" if changes else "")
+        where = ("as it last ran" if is_from_file else "as in its file") + (
+            f" ({changes})" if changes else ""
+        )
         again = _command(store, kind, verb, other)
-        print_stderr(f"the store has {plural(len(others), 'trial')} with the settings of {where}: {again}")
+        have = f"the store has {plural(len(others), 'trial')} of {study.name} {where}"
+        print_stderr(f"{have}; to show them: {again}")
     return bool(others)
 
 

@@ -245,8 +245,8 @@ def test_a_paper_of_an_edited_study_says_that_its_trials_are_stored(run, paper, 
         first, second = done.stderr.splitlines()
         assert (done.exit_code, first.startswith("no trial of tiny has ended in ")) == (1, True)
         assert second == (
-            "the store has 7 trials with the settings of its last run (train.optimizer.lr = 0.01, now 0.02): "
-            "activemem table render tiny"
+            "the store has 7 trials of tiny as it last ran (train.optimizer.lr = 0.01, now 0.02); "
+            "to show them: activemem table render tiny"
         )
 
 

@@ -326,7 +326,7 @@ def test_a_run_with_an_override_does_not_make_the_trials_without_it_stale(run, t
     forgotten = run("study", "forget", "tiny", "--stale", "--dry-run").stdout
     assert forgotten.splitlines()[0] == "tiny: the store has none of these trials"
     told = " ".join(run("study", "status", "tiny").stderr.split())
-    assert "has 4 trials with the settings of its file (train.epochs = 2, now 1)" in told
+    assert "has 4 trials of tiny as in its file (train.epochs = 2, now 1)" in told
 
 
 def test_the_stale_trials_of_a_search_are_not_known(run, golden):
