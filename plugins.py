@@ -337,6 +337,10 @@ def python_hint(message: str) -> str:
     return f"Commands load the plug-ins that {file} names, Python does not: {'; '.join(calls)}"
 
 
+_OF_MEMORY = ("memory", "_ALLOC", "_STATUS_NOT_INITIALIZED", "unable to find an engine", "NVML_SUCCESS")
+"""Texts in errors of torch and CUDA's libraries that mean, or may mean, that memory ran out."""
+
+
 @contextmanager
 def plugin_errors(kind: str, name: str, item: object) -> Iterator[None]:
     """Within this context, convert exceptions of plug-in code to a PluginError with the file and line.
@@ -349,7 +353,8 @@ def plugin_errors(kind: str, name: str, item: object) -> Iterator[None]:
     except Exception as error:
         module_name = getattr(item, "__module__", "")
         is_own = module_name.startswith(f"{OWN}.")
-        if is_own or isinstance(error, ActivememError | MemoryError) or "memory" in str(error):
+        is_of_memory = isinstance(error, MemoryError) or any(text in str(error) for text in _OF_MEMORY)
+        if is_own or isinstance(error, ActivememError) or is_of_memory:
             raise
         module = sys.modules.get(module_name)
         file = getattr(module, "__file__", None) or kind

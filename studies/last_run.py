@@ -326,9 +326,9 @@ def claim_ages(study: Study, store: Store) -> dict[str, int]:
 
 
 def _data_of(settings: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the name of the task in a trial's settings, and its corpus as text."""
-    task = settings["task"]
-    return task["name"], json.dumps(task.get("corpus"), sort_keys=True)
+    """Return the names of the task and of the corpus in a trial's settings. All own data have one name."""
+    corpus = settings["task"].get("corpus", "")
+    return settings["task"]["name"], corpus if isinstance(corpus, str) else "own"
 
 
 def describe_late_claims(study: Study, store: Store) -> str:

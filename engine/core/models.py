@@ -303,7 +303,7 @@ def rebuild(file: ModelFile) -> AnyModel:
     Raise ModelFileError if the weights do not fit the recipe. Warn if the source of its plug-ins has changed
     since the training.
     """
-    if (fault := code_fault(file.trial.settings)) is not None:
+    if (fault := code_fault(file.trial.settings, trains=False)) is not None:
         _log.warning("the model of trial %s: %s", file.trial.id, fault)
     settings = file.trial.settings
     expected = analyse(read_recipe(settings.model.recipe), settings.config, length=1).parameters

@@ -113,9 +113,13 @@ def _blocks(recipe: str) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def code_fault(settings: TrialSettings) -> str | None:
-    """Return an error message if loaded plug-ins differ from the plug-ins in the settings, else None."""
-    if not (other := other_code(settings)):
+def code_fault(settings: TrialSettings, *, trains: bool = True) -> str | None:
+    """Return an error message if loaded plug-ins differ from the plug-ins in the settings, else None.
+
+    Metrics count only if the trial `trains`: a trained model does not use them.
+    """
+    other = [what for what in other_code(settings) if trains or not what.startswith(f"{METRICS.kind} ")]
+    if not other:
         return None
     expected, got = (
         ", ".join(sorted({shown(code[what]) if what in code else f"no {what}" for what in other}))

@@ -167,6 +167,8 @@ def _write(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: Pat
         try:
             encoded = vocabulary.encode_bytes(text)
         except DataError as error:
+            if not isinstance(task.corpus, str):  # own data have no name that the user knows
+                raise
             raise DataError(f"{corpus.name}, {split}: {error}") from error
         first_bytes[split], lossless[split] = encoded.first_bytes, encoded.lossless and lines_kept
         for name in ("tokens", "lines", "words", "bytes"):

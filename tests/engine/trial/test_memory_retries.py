@@ -14,6 +14,7 @@ from activemem.engine.trial import (
     is_out_of_memory,
     may_be_out_of_memory,
 )
+from activemem.plugins import PluginError, plugin_errors
 from activemem.storage import Store
 from activemem.studies import Trial
 
@@ -113,6 +114,19 @@ def test_ambiguous_memory_errors_are_retried_with_less_and_reported_unchanged(tm
     _, row = outcome(tmp_path, job(batch_size=2), Short)
     assert tries == [1, 1, 2]
     assert row["reason"].splitlines()[0] == f"RuntimeError: {told} at epoch 1, batches in 2 parts"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [NO_HANDLE, NO_ENGINE, NO_TELLER, "CUDNN_STATUS_ALLOCATION_FAILED", "fell over"],
+)
+def test_memory_errors_in_the_code_of_a_plug_in_are_retried_as_well(told):
+    def step():
+        raise RuntimeError(told)
+
+    with pytest.raises((RuntimeError, PluginError)) as caught, plugin_errors("optimizer", "mine", step):
+        step()
+    assert may_be_out_of_memory(caught.value) is (told != "fell over")
 
 
 def test_memory_of_a_lost_gpu_is_left_to_whoever_computes_next(monkeypatch):

@@ -76,9 +76,13 @@ class Guessed(Small):
 
 def test_a_chance_is_a_share_below_1():
     register_task("guessed", kind="tagging", **ABOUT)(Guessed)
-    check_statements(Guessed(name="guessed", guess=0.0))
-    with pytest.raises(TaskError, match=r"^guessed: expected a chance of at least 0 and below 1, got 1\.0$"):
-        check_statements(Guessed(name="guessed", guess=1.0))
+    try:
+        check_statements(Guessed(name="guessed", guess=0.0))
+        expected = r"^guessed: expected a chance of at least 0 and below 1, got 1\.0$"
+        with pytest.raises(TaskError, match=expected):
+            check_statements(Guessed(name="guessed", guess=1.0))
+    finally:
+        TASKS.unregister("guessed")
 
 
 class Bare(GeneratedTask):

@@ -62,6 +62,9 @@ def test_only_the_metric_that_ends_a_training_is_part_of_the_id(tmp_path):
     followed = settings(train__early_stopping={"metric": "dev_own_count", "patience": 2})
     assert code_here(followed)["metric dev_own_count"].startswith("own_metrics.py ")
     assert code_here(settings(train__early_stopping={"metric": "dev_loss", "patience": 2})) == {}
+    older = followed.model_copy(update={"code": {"metric dev_own_count": "own_metrics.py 0123456789abcdef"}})
+    assert "own_metrics.py 01234567" in (code_fault(older) or "")
+    assert code_fault(older, trains=False) is None, "a trained model does without it"
 
 
 @pytest.fixture
