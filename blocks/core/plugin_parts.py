@@ -21,7 +21,7 @@ _builds: MutableMapping[nn.Module | Tensor, int] = (
 
 
 class ReusedModuleError(PluginError):
-    """Error for a plug-in that returns one module twice, or modules that share parameters."""
+    """Error for a plug-in that returns modules that share parameters or buffers."""
 
 
 def build_plugin_part(
@@ -33,7 +33,7 @@ def build_plugin_part(
 ) -> ModuleT:
     """Return the new module that a plug-in's `build` makes. `item` is the class that is registered.
 
-    Raise PluginError if `build` raises, and ReusedModuleError if the module or its parameters belong to an
+    Raise PluginError if `build` raises, and ReusedModuleError if its parameters or buffers belong to an
     earlier module: trained weights would pass from trial to trial. Those of the model's `shared` modules may.
     """
     number = next(_numbers)  # parts that are built inside of this one have greater numbers
@@ -46,8 +46,8 @@ def build_plugin_part(
     made = [each for each in _trained_parts(module) if id(each) not in allowed]
     if any(_builds.get(each, number) < number for each in made):
         raise ReusedModuleError(
-            f"{registry.owner(name)}: {registry.kind} '{name}' returns the same module or the same parameters"
-            " twice: make new ones in each call, or trained weights pass from trial to trial"
+            f"{registry.owner(name)}: {registry.kind} '{name}' returns the same parameters or buffers"
+            " twice: make new modules in each call, or trained weights pass from trial to trial"
         )
     for each in made:
         _builds[each] = number
@@ -55,7 +55,6 @@ def build_plugin_part(
 
 
 def _trained_parts(module: nn.Module) -> Iterator[nn.Module | Tensor]:
-    """Yield a module, its parameters, and its parts that keep buffers, such as running statistics."""
-    yield module
+    """Yield a module's parameters, and its parts that keep buffers, such as running statistics."""
     yield from module.parameters()
     yield from (each for each in module.modules() if any(True for _ in each.buffers(recurse=False)))

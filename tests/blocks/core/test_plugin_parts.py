@@ -19,6 +19,8 @@ from activemem import Block, PluginNorm, PluginPosition, register_block, registe
 
 NORM, TABLE, MAP = torch.nn.LayerNorm(8), torch.nn.Embedding(40, 8), torch.nn.Linear(8, 8)
 GAIN, ACTIVATION, STEPS = torch.nn.Parameter(torch.ones(8)), torch.nn.Tanh(), torch.arange(4)
+COUNTER = torch.nn.Tanh()
+COUNTER.register_buffer("steps", STEPS)
 
 class Scaled(torch.nn.Module):
     def __init__(self, gain):
@@ -34,6 +36,8 @@ class Mapped(torch.nn.Module):
     def forward(self, x):
         self.past += 1
         return self.function(self, x)
+
+ONES = Mapped(lambda self, x: torch.ones(len(x), 8))
 
 @register_norm("reused_norm", source="here")
 class Norm(PluginNorm):
@@ -78,8 +82,9 @@ def load(tmp_path):
     unload_plugin(tmp_path / "reusing.py")
 
 
-def test_new_modules_and_copies_and_modules_that_a_model_shares_are_built_again_and_again(load):
-    load()
+@pytest.mark.parametrize("changes", [{}, {"NORM": "ACTIVATION", "POSITION": "ONES"}])
+def test_new_and_shared_and_stateless_modules_are_built_again_and_again(load, changes):
+    load(**changes)
     for _ in range(2):
         build("2 * (reused_block >> tied(2 * reused_block))", **SETTINGS)(torch.ones(1, 3, dtype=torch.int64))
 
@@ -90,6 +95,7 @@ def test_new_modules_and_copies_and_modules_that_a_model_shares_are_built_again_
         ("NORM", "NORM", "norm 'reused_norm'"),
         ("NORM", "Scaled(GAIN)", "norm 'reused_norm'"),
         ("NORM", "torch.nn.Sequential(NORM)", "norm 'reused_norm'"),
+        ("NORM", "COUNTER", "norm 'reused_norm'"),
         ("POSITION", "TABLE", "position 'reused_position'"),
         ("MAP", "MAP", "block 'reused_block'"),
     ],
@@ -98,7 +104,7 @@ def test_a_module_or_a_parameter_of_an_earlier_call_is_refused_before_anything_t
     load, tmp_path, changed, module, told
 ):
     load(**{changed: module})
-    told = rf"^reusing\.py: {told} returns the same module or the same parameters twice: make new ones"
+    told = rf"^reusing\.py: {told} returns the same parameters or buffers twice: make new modules"
     refuse_training(tmp_path, told)
 
 
