@@ -5,7 +5,7 @@ import torch
 
 from activemem import PluginError, load_study, run_study
 from activemem.blocks import build
-from activemem.blocks.testing import frame_conformance
+from activemem.blocks.testing import frame_conformance, plugin_checks
 from activemem.engine import Machine
 from activemem.plugins import load_plugin, unload_plugin
 from activemem.storage import Store
@@ -159,6 +159,14 @@ def test_a_norm_may_draw_noise_from_torch_s_generator(load, module):
     load(NORM=module)
     for check in (frame_conformance.norm_keeps_shapes, frame_conformance.norm_sees_one_vector):
         check("reused_norm", 8)
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+def test_positions_may_be_computed_in_single_precision(load, scale):
+    numbers = f"Mapped(lambda self, x: {scale} * x.float()[:, None])"
+    layers = "torch.nn.Linear(1, 64), torch.nn.GELU(), torch.nn.Linear(64, width)"
+    load(POSITION=f"torch.nn.Sequential({numbers}, {layers})")
+    plugin_checks.check_plugin_position("reused_position", width=8)
 
 
 def test_something_other_than_a_module_is_refused_by_name(load):
