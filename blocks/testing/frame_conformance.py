@@ -55,9 +55,9 @@ def norm_keeps_shapes(name: str, width: int = WIDTH) -> None:
     norm = _make_norm(name, torch.float32, width)
     for batch, length in ((1, 1), (3, 11)):
         x = random_sequences(batch, length, width=width, dtype=torch.float32)
-        for each in (x, torch.zeros_like(x)):
+        for each, inputs in ((x, "random vectors"), (torch.zeros_like(x), "a vector of zeros")):
             y = norm(each)
-            _assert_like(y, tuple(x.shape))
+            _assert_like(y, tuple(x.shape), inputs)
             assert y.dtype == x.dtype, f"expected an output of {x.dtype}, like the input, got {y.dtype}"
 
 
@@ -108,7 +108,7 @@ def positions_are_vectors(name: str, width: int = WIDTH) -> None:
     """Check that the module of a plug-in maps positions (length,) to finite vectors (length, width)."""
     vectors, length = _make_encoding(name, width).vectors, _length(name)
     if vectors is not None:
-        _assert_like(vectors(torch.arange(length)), (length, width))
+        _assert_like(vectors(torch.arange(length)), (length, width), f"positions 0 to {length - 1}")
 
 
 def positions_are_distinct(name: str) -> None:
@@ -233,11 +233,11 @@ POSITION_CHECKS: tuple[Callable[[str], None], ...] = (
 """All checks of a positional encoding, called as `check(name)`."""
 
 
-def _assert_like(found: object, shape: tuple[int, ...]) -> None:
-    """Assert that an output is a tensor of this shape with finite numbers."""
+def _assert_like(found: object, shape: tuple[int, ...], inputs: str) -> None:
+    """Assert that the output for these inputs is a tensor of this shape with finite numbers."""
     assert isinstance(found, Tensor), f"expected a tensor of shape {shape}, got {describe_value(found)}"
     assert found.shape == shape, f"expected an output of shape {shape}, got {tuple(found.shape)}"
-    assert found.isfinite().all(), "expected finite numbers"
+    assert found.isfinite().all(), f"expected finite numbers for {inputs}"
 
 
 def _make_norm(name: str, dtype: torch.dtype = torch.float64, width: int = WIDTH) -> nn.Module:

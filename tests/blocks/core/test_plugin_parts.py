@@ -134,9 +134,11 @@ ALONE = "in {} mode an output depends on other vectors than its own input: a nor
         ("NORM", "x * self.past", ALONE.format("evaluation")),
         ("NORM", "x[..., 1:]", r"expected an output of shape \(1, 1, 8\), got \(1, 1, 7\)"),
         ("NORM", "x.double()", "expected an output of torch.float32, like the input, got torch.float64"),
-        ("NORM", "x / 0", "expected finite numbers"),
+        ("NORM", "x / 0", "expected finite numbers for random vectors"),
+        ("NORM", "x / x.norm(dim=-1, keepdim=True)", "expected finite numbers for a vector of zeros"),
         ("NORM", "x @ x", "RuntimeError: "),
         ("POSITION", "torch.ones(8)", r"expected an output of shape \(40, 8\), got \(8,\)"),
+        ("POSITION", "x[:, None] / torch.zeros(8)", "expected finite numbers for positions 0 to 39"),
         ("POSITION", "0.0", r"expected a tensor of shape \(40, 8\), got 0.0"),
         (
             "POSITION",
