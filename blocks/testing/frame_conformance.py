@@ -7,7 +7,8 @@ A test of a plug-in's normalisation runs all checks:
         check("my_norm")
 
 A check takes the name of a `norm_kind` or of a `position`, and raises AssertionError if its module and its
-specification disagree.
+specification disagree. Checks that also run before a training raise ConformanceError, so that an assertion
+inside of the module is not taken for a fault that they found.
 """
 
 from __future__ import annotations
@@ -50,6 +51,10 @@ _LENGTH = 40
 """The longest sequence in the checks; encodings with fewer positions are checked up to their number."""
 
 
+class ConformanceError(AssertionError):
+    """Error for a module that fails a check."""
+
+
 def norm_keeps_shapes(name: str, width: int = WIDTH) -> None:
     """Check that the output is finite and like the input, even for an all-zero input."""
     norm = _make_norm(name, torch.float32, width)
@@ -58,7 +63,7 @@ def norm_keeps_shapes(name: str, width: int = WIDTH) -> None:
         for each, inputs in ((x, "random vectors"), (torch.zeros_like(x), "a vector of zeros")):
             y = norm(each)
             _assert_like(y, tuple(x.shape), inputs)
-            assert y.dtype == x.dtype, f"expected an output of {x.dtype}, like the input, got {y.dtype}"
+            _require(y.dtype == x.dtype, f"expected an output of {x.dtype}, like the input, got {y.dtype}")
 
 
 def norm_sees_one_vector(name: str, width: int = WIDTH) -> None:
@@ -75,9 +80,10 @@ def norm_sees_one_vector(name: str, width: int = WIDTH) -> None:
                 outputs.append(norm(each))
         moved = ~((outputs[0] - outputs[1]).abs().amax(-1) <= 1e-5)
         moved[1, 2] = False
-        assert not moved.any(), (
+        _require(
+            not moved.any(),
             f"in {'training' if training else 'evaluation'} mode an output depends on other vectors than its "
-            "own input: a norm must map each vector alone, and keep no state between batches"
+            "own input: a norm must map each vector alone, and keep no state between batches",
         )
 
 
@@ -130,9 +136,10 @@ def vectors_depend_on_positions_alone(name: str, width: int = WIDTH) -> None:
         whole, first = _added(name, length, width=width), length // 3
         pieces = [_added(name, first, width=width), _added(name, length - first, first, width)]
         # in single precision, products of 13 and of 40 rows round differently
-        assert torch.allclose(torch.cat(pieces, 1), whole, rtol=1e-4, atol=1e-4), (
+        _require(
+            torch.allclose(torch.cat(pieces, 1), whole, rtol=1e-4, atol=1e-4),
             "in evaluation mode a position's vector differs from call to call, or between a sequence and a "
-            "piece of it: it must depend on the position alone"
+            "piece of it: it must depend on the position alone",
         )
         return
     try:
@@ -233,11 +240,18 @@ POSITION_CHECKS: tuple[Callable[[str], None], ...] = (
 """All checks of a positional encoding, called as `check(name)`."""
 
 
+def _require(condition: object, message: str) -> None:
+    """Raise ConformanceError with this message unless the condition holds."""
+    if not condition:
+        raise ConformanceError(message)
+
+
 def _assert_like(found: object, shape: tuple[int, ...], inputs: str) -> None:
     """Assert that the output for these inputs is a tensor of this shape with finite numbers."""
-    assert isinstance(found, Tensor), f"expected a tensor of shape {shape}, got {describe_value(found)}"
-    assert found.shape == shape, f"expected an output of shape {shape}, got {tuple(found.shape)}"
-    assert found.isfinite().all(), f"expected finite numbers for {inputs}"
+    if not isinstance(found, Tensor):
+        raise ConformanceError(f"expected a tensor of shape {shape}, got {describe_value(found)}")
+    _require(found.shape == shape, f"expected an output of shape {shape}, got {tuple(found.shape)}")
+    _require(found.isfinite().all(), f"expected finite numbers for {inputs}")
 
 
 def _make_norm(name: str, dtype: torch.dtype = torch.float64, width: int = WIDTH) -> nn.Module:
