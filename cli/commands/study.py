@@ -340,14 +340,19 @@ def query(
     those of earlier settings of a study as well, and a row names only one of the studies that share its
     trial. With --study they hold the present trials of one study, with its factors.
     """
+    from ...reporting.results import StudyResults
     from ...reporting.sql import query as answered
     from ...studies.last_run import load_last_run
     from ..machine_settings import load_settings
+    from ..missing_results import note_missing_results
     from ..views import query as view
 
     store = load_settings({"results": results}).store
-    answer = answered(store, sql, None if study is None else load_last_run(study, store))
-    if not store.last_numbers():
+    chosen = None if study is None else load_last_run(study, store)
+    if chosen is not None:
+        note_missing_results(StudyResults(chosen, store))
+    answer = answered(store, sql, chosen)
+    if chosen is None and not store.last_numbers():
         print_stderr(f"no trial has ended in {store.absolute_place}; train one: activemem study run STUDY")
     if as_json:
         print_page("study query", rows=answer.to_dicts())

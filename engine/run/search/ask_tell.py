@@ -20,6 +20,7 @@ import optuna
 from optuna.samplers import BaseGASampler, BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from ....errors import plain_value
 from ....grammar import render
 from ....plugins import PluginError, Registry, plugin_errors
 from ....studies.catalog.samplers import (
@@ -279,6 +280,7 @@ class AskTell:
         finally:
             study.sampler = without
         if self._is_plugin:
+            values = {name: plain_value(value) for name, value in values.items()}  # also of numpy's numbers
             self._check_proposal(values)
         return values, trial
 

@@ -48,6 +48,15 @@ def test_the_trials_of_a_study_are_found_whichever_study_trained_them(run, tiny)
     ]
 
 
+def test_a_study_without_trials_in_the_store_is_told(run, tiny):
+    make_partial_store(tiny)
+    text = Path("tiny.toml").read_text(encoding="utf-8").replace('name = "tiny"', 'name = "wide"')
+    Path("wide.toml").write_text(text.replace("d_model = 8", "d_model = 16"), encoding="utf-8")
+    result = run("study", "query", "SELECT count(*) FROM trials", "--study", "wide.toml")
+    assert result.stdout.splitlines()[1].strip() == "0"
+    assert result.stderr.startswith("no trial of wide has ended in ")
+
+
 def test_columns_without_room_follow_below(run, tiny):
     make_partial_store(tiny)
     result = run("study", "query", "SELECT * FROM trials ORDER BY mixer DESC, task, seed LIMIT 1")

@@ -125,6 +125,16 @@ def outside(seed):
             return 99 if name == "rate" else found
     return Outside(seed=seed)
 
+@register_sampler("in_numpy", source="here")
+def in_numpy(seed):
+    import numpy
+    from optuna.samplers import RandomSampler
+    class InNumpy(RandomSampler):
+        def sample_independent(self, study, trial, name, distribution):
+            found = super().sample_independent(study, trial, name, distribution)
+            return numpy.float64(found) if name == "rate" else found
+    return InNumpy(seed=seed)
+
 @register_scheduler("broken_scheduler", source="here")
 def broken_scheduler():
     raise RuntimeError("no such scheduler")
@@ -190,6 +200,8 @@ def test_exceptions_of_a_plug_in_are_reported_with_its_name(tmp_path, golden):
     told = r"^broken_searching.py: sampler 'outside': rate: expected a value of real\(.*\), got 99$"
     with pytest.raises(PluginError, match=told):
         conformance.propose(asked("search.sampler=outside"), 0)
+    point, *_ = conformance.propose(asked("search.sampler=in_numpy"), 0)
+    assert type(point.values["rate"]) is float
 
 
 def test_a_scheduler_compares_points_from_the_first_rung_on_and_promotes_a_fraction(monkeypatch):
