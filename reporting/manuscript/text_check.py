@@ -283,7 +283,7 @@ def _stale(
     if not paper.folder.is_dir():
         yield "there is no such folder"
         return
-    if record is None:
+    if record is None and any(not name.endswith(".tex") for name in files):
         yield f"{RECORD} is missing or damaged, so drawings cannot be checked"
     now = {name: latex_number(number) for name, number in paper.numbers.items()}
     changed = [name for name, text in built.items() if text != now.get(name, text)]

@@ -6,6 +6,8 @@ import pytest
 
 from activemem.reporting.manuscript import check_text, write_paper
 
+from .conftest import PAPER
+
 
 @pytest.fixture
 def check(built, tmp_path):
@@ -156,6 +158,14 @@ def test_a_missing_or_damaged_record_is_reported(check, built, content):
     record = built.folder / "build.json"
     record.unlink() if content is None else record.write_text(content, encoding="utf-8")
     assert "build.json is missing or damaged" in check("")
+
+
+def test_a_paper_without_drawings_needs_no_record(read, tmp_path):
+    paper = read(f"{PAPER}\n[figures]\neverything = []\n")
+    write_paper(paper)
+    (paper.folder / "build.json").unlink()
+    (tmp_path / "main.tex").write_text(r"\am{sort}", encoding="utf-8")
+    assert check_text(paper, tmp_path / "main.tex").faults == ()
 
 
 def test_a_build_writes_a_damaged_record_anew_and_the_same_one_each_time(check, built):
