@@ -5,8 +5,8 @@ three digits, as it is now or as it was when the files were built. A line that e
 the numbers that it copies, and has their current values; a line that ends in `% am:` copies none. A numeral
 before a percent sign also stands for its hundredth.
 
-On a line without such a mark, a numeral with three significant digits is also a copy if it equals an earlier
-value of a number, or a number in a cell of a table.
+On a line without such a mark, a numeral with three significant digits, without zeros at the end, is also a
+copy if it equals an earlier value of a number, or a number in a cell of a table.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _guesses(
     def add(text: str, message: str) -> None:
         for numeral in _NUMERAL.finditer(text):
             digits = _digits(numeral[0])
-            if "." in digits and len(digits.replace(".", "").lstrip("0")) >= _MIN_DIGITS:
+            if "." in digits and len(digits.replace(".", "").strip("0")) >= _MIN_DIGITS:
                 found.setdefault(digits, f"{message}, or end the line with % am:")
 
     for name, texts in record.numbers.items() if record else ():
