@@ -40,10 +40,13 @@ _MACRO = re.compile(r"\\am\s*\{([^{}]*)\}")
 # a name with an argument of a macro, such as #1, is not known
 _INPUT = re.compile(r"\\(?:input|include|subfile)\s*\{([^{}#]+)\}")
 _FIGURE = re.compile(r"\\includegraphics\s*(?:\[[^\[\]]*\])?\s*\{([^{}#]+)\}")
-# a factor of a length, such as 0.485\linewidth, is no numeral of the text
+# a factor of a length, such as 0.485\linewidth, is no numeral of the text, nor is a part of it
 _NUMERAL = re.compile(
-    r"(?<![\w.])\d+(?:(?:,|\{,\}|\\,)\d{3})*(?:\.\d+)?(?!\w|\\[a-zA-Z]*(?:width|height|skip)\b)"
+    r"(?<![\w.])(?>\d+(?:(?:,|\{,\}|\\,)\d{3})*(?:\.\d+)?)"
+    r"(?!\w|\s*\\(?:[a-zA-Z]*(?:width|height|(?:line|par|caption|display)skip)|[hv]size)(?![a-zA-Z]))"
 )
+# the numerals of an identifier, such as doi:10.1000/182, are none of the text
+_REFERENCE = re.compile(r"\\(?:[a-zA-Z]*cite[a-zA-Z]*|url|doi|href)\*?\s*(?:\[[^\[\]]*\]\s*)*\{[^{}]*\}")
 _PERCENT = re.compile(r"(?:\\,|~|\s)*\\%")
 _DEFINED = re.compile(r"\\csname am:(.+?)\\endcsname\{(.*)\}$", re.MULTILINE)
 _WORD = re.compile(r"[^\s,]+")
@@ -209,7 +212,7 @@ def _faults(
         macros = [(each.span(1), each[1]) for each in _MACRO.finditer(line, 0, end)]
         names = _WORD.finditer(line, mark.start(1)) if mark else ()
         marked = [(each.span(), each[0]) for each in names]
-        numerals = [(each.span(), _values(line, each)) for each in _NUMERAL.finditer(line, 0, end)]
+        numerals = [(each.span(), _values(line, each)) for each in _numerals(line)]
         found = [(span, fault) for span, name in (*macros, *marked) if (fault := _name_fault(name, numbers))]
         for shown in (*_INPUT.finditer(line, 0, end), *_FIGURE.finditer(line, 0, end)):
             found += [(shown.span(1), fault)] if (fault := file_fault(shown[1])) else []
@@ -241,9 +244,14 @@ def _quoted(line: str) -> set[str]:
 
 def _decimals(line: str) -> list[re.Match[str]]:
     """Return the numerals with decimals of a line; none if the line has a mark."""
-    end = _length(line)
-    numerals = () if _MARK.match(line, end) else _NUMERAL.finditer(line, 0, end)
+    numerals = () if _MARK.match(line, _length(line)) else _numerals(line)
     return [each for each in numerals if "." in each[0]]
+
+
+def _numerals(line: str) -> Iterator[re.Match[str]]:
+    """Yield the numerals of a line, except those of references and of a comment."""
+    shown = _REFERENCE.sub(lambda found: " " * len(found[0]), line[: _length(line)])
+    return _NUMERAL.finditer(shown)
 
 
 def _name_fault(name: str, numbers: Mapping[str, PaperNumber]) -> str:

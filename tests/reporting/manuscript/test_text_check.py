@@ -103,10 +103,18 @@ def test_what_was_checked_is_counted_and_numerals_that_match_no_result_are_liste
         "30.0 % am: sort times\n"
         "A third of 33.3 \\% is 0.111. % am:\n"
         "\\includegraphics[width=0.5\\textwidth]{own} % 0.777\n"
+        "Widths of 12.5\\textwidth, 0.485 \\linewidth, 1.25\\hsize and 0.25em.\n"
+        "\\citep[Table 1.5]{arXiv:2301.12345} \\url{x.org/1.25} \\doi{10.1000/182} \\href{x.org/1.5}{is 7.5}\n"
+        "It ends at 1.75 \\medskip\n"
     )
     checked = check_text(built, text)
     assert (checked.numbers, checked.files) == (3, 7)
-    assert [(each.line, each.text) for each in checked.unmatched] == [(2, "0.9"), (2, "0.999")]
+    assert [(each.line, each.text) for each in checked.unmatched] == [
+        (2, "0.9"),
+        (2, "0.999"),
+        (7, "7.5"),
+        (8, "1.75"),
+    ]
 
 
 def test_files_that_are_stale_missing_or_left_over_are_reported(check, built):
