@@ -252,7 +252,12 @@ class Training:
         return self.trained.named() if best is None or best.weights is None else best.weights
 
     def state(self) -> dict[str, Any]:
-        """Return everything that the next step depends on, as tensors and plain values."""
+        """Return everything that the next step depends on, as tensors and plain values.
+
+        Raise PluginError for a state of a loss term or callback that a checkpoint cannot hold.
+        """
+        if self.callbacks:
+            self.callbacks.check_states()
         work, now_s = self.work, self.work.pending_seconds
         optional = {"terms": self.terms, "callbacks": self.callbacks}
         return {

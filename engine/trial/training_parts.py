@@ -10,6 +10,7 @@ from functools import partial
 from io import BytesIO
 from typing import Any, NamedTuple, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -57,6 +58,8 @@ def check_state(state: Mapping[str, Any]) -> None:
             torch.load(file, weights_only=True)  # as a checkpoint is read
         except Exception as error:
             got = f"{type(value).__name__} in state[{name!r}]"
+            if isinstance(value, np.generic):
+                got = f"{got}; use {type(value.item()).__name__}(…)"
             raise TypeError(f"expected tensors and plain values in the state, got {got}") from error
 
 
@@ -86,7 +89,7 @@ class Callbacks:
 
     def start(self, model: nn.Module) -> None:
         """Start each callback. If a start is interrupted, all callbacks start again later."""
-        states = deepcopy(self._states)
+        states = self._copy_states()
         for each in self._callbacks:
             self._call(each.name, each.on_start, model, TrainingPosition(0, 0, {}), states[each.name])
         self._states, self.started = states, True
@@ -95,7 +98,7 @@ class Callbacks:
         self, model: nn.Module, epoch: int, step: int, metrics: Mapping[str, float], *, last: bool
     ) -> dict[str, float]:
         """Call `on_epoch_end` of each callback and, after the last epoch, `on_end`; return the metrics."""
-        states, found = deepcopy(self._states), dict[str, float]()
+        states, found = self._copy_states(), dict[str, float]()
         hooks: list[tuple[str, Hook]] = [(each.name, each.on_epoch_end) for each in self._callbacks]
         hooks += [(each.name, each.on_end) for each in self._callbacks if last]
         for name, hook in hooks:
@@ -103,6 +106,12 @@ class Callbacks:
             found |= self._call(name, hook, model, place, states[name])
         self._states = states
         return found
+
+    def check_states(self) -> None:
+        """Raise PluginError for a state that a checkpoint cannot hold."""
+        for name, state in self._states.items():
+            with plugin_errors(CALLBACKS.kind, name, CALLBACKS[name].settings):
+                check_state(state)
 
     def state(self) -> dict[str, Any]:
         """Return everything needed to resume."""
@@ -112,15 +121,24 @@ class Callbacks:
         """Resume from a state, whose tensors may be on any device."""
         self.started, self._states = state["started"], to_device(state["states"], self._device)
 
+    def _copy_states(self) -> dict[str, dict[str, Any]]:
+        found = dict[str, dict[str, Any]]()
+        for name, state in self._states.items():
+            with plugin_errors(
+                CALLBACKS.kind, name, CALLBACKS[name].settings
+            ):  # not everything can be copied
+                found[name] = deepcopy(state)
+        return found
+
     def _call(
         self, name: str, hook: Hook, model: nn.Module, place: TrainingPosition, state: dict[str, Any]
     ) -> dict[str, float]:
         """Call one function of a callback; return the metrics.
 
         The function gets a copy of the model. Random generators are restored afterwards. Raise PluginError if
-        the function raises an exception, returns something else than metrics, or leaves a state that a
-        checkpoint cannot hold. Raise CallbackError if a metric is not registered, or if the function changes
-        torch's global settings.
+        the function raises an exception, returns something else than metrics, or in the first epoch leaves a
+        state that a checkpoint cannot hold. Raise CallbackError if a metric is not registered, or if the
+        function changes torch's global settings.
         """
         before = _how_torch_computes()
         devices = [self._device] if self._device.type == "cuda" else []
@@ -137,7 +155,8 @@ class Callbacks:
                 if not (found is None or isinstance(found, Mapping)):
                     got = type(found).__name__
                     raise TypeError(f"{hook.__name__}: expected None or numbers by their names, got {got}")
-                check_state(state)
+                if place.epoch <= 1:  # later only in checkpoints: large states take long
+                    check_state(state)
         reported = cast("Mapping[str, float]", found or {})
         if changed := [what for what, value in _how_torch_computes().items() if value != before[what]]:
             raise CallbackError(f"{name}: expected torch's {changed[0]} unchanged, got a change")

@@ -2,11 +2,13 @@
 
 import threading
 
+import numpy as np
 import torch
 from pydantic import Field
 
 from activemem import Callback, LossTerm, register_callback, register_loss_term
 from activemem.engine.core import StoppedMidway
+from activemem.engine.trial import EPOCHS
 
 SOURCE = "a test"
 
@@ -99,6 +101,10 @@ class Drift(Callback):
             case "float":
                 return 5.0
             case "state":
+                moment.state["rule"] = threading.Lock()
+            case "numpy":
+                moment.state["rule"] = np.float64(0.5)
+            case "late" if moment.epoch == EPOCHS:
                 moment.state["rule"] = threading.Lock()
             case "raise":
                 raise RuntimeError("no more")

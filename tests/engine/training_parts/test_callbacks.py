@@ -78,12 +78,21 @@ def test_a_callback_that_is_noticed_fails_its_trial(flaw, tmp_path, golden):
     [
         ("float", "part_examples.py: callback 'drift': TypeError: on_epoch_end: expected .*, got float"),
         ("state", r"part_examples.py: callback 'drift': TypeError: expected .*, got lock in state\['rule'\]"),
+        ("numpy", r"part_examples.py: .*, got float64 in state\['rule'\]; use float\(…\)"),
         ("raise", r"part_examples.py:\d+: callback 'drift': RuntimeError: no more"),
     ],
 )
 def test_a_callback_with_a_wrong_value_is_named(flaw, fault, tmp_path):
     with pytest.raises(PluginError, match=f"^{fault}$"):
         Training.begin(trial(callbacks=[{"name": "drift", "flaw": flaw}]), CPU, tmp_path).advance()
+
+
+def test_a_state_of_a_later_epoch_that_no_checkpoint_holds_is_named_when_it_is_saved(tmp_path):
+    training = Training.begin(trial(callbacks=[{"name": "drift", "flaw": "late"}]), CPU, tmp_path)
+    for _ in range(EPOCHS):
+        training.advance()
+    with pytest.raises(PluginError, match=r"callback 'drift': TypeError: .*, got lock in state\['rule'\]"):
+        training.state()
 
 
 def test_a_callback_that_is_left_midway_is_called_again_with_the_state_before(tmp_path):

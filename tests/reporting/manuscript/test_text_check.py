@@ -104,7 +104,7 @@ def test_what_was_checked_is_counted_and_numerals_that_match_no_result_are_liste
         "A third of 33.3 \\% is 0.111. % am:\n"
         "\\includegraphics[width=0.5\\textwidth]{own} % 0.777\n"
         "Widths of 12.5\\textwidth, 0.485 \\linewidth, 1.25\\hsize and 0.25em.\n"
-        "\\citep[Table 1.5]{arXiv:2301.12345} \\url{x.org/1.25} \\doi{10.1000/182} \\href{x.org/1.5}{is 7.5}\n"
+        "\\citep[Table 1.5]{arXiv:2301.12345} \\url{x.org/1.25} \\doi{10.1000/182} \\href{x/1.5}{is 7.5}\n"
         "It ends at 1.75 \\medskip\n"
     )
     checked = check_text(built, text)
