@@ -36,7 +36,13 @@ _STATEMENT = re.compile(
 
 _ITEM = re.compile(r"""["'\[{+\d-]|true\b|false\b""")
 
-_DECIMAL_COMMA = re.compile(r"=[ \t]*(?P<number>[+-]?(?:0|[1-9]\d*),\d+(?:[eE][+-]?\d+)?)[ \t]*(?=[,}#\n]|$)")
+_DECIMAL_COMMA = re.compile(
+    r"=[ \t]*(?P<number>[+-]?(?:0|[1-9]\d*),\d+(?:[eE][+-]?\d+)?)[ \t]*"
+    r"(?=[}#\n]|$|,(?![ \t]*[+-]?\d))"  # not in 1,2,3
+)
+
+# a number of TOML has no leading zero
+_DECIMAL_COMMA_IN_LIST = re.compile(r"(?<=[\[,\s])(?P<number>[+-]?(?:0|[1-9]\d*),0\d+(?:[eE][+-]?\d+)?)")
 
 
 def syntax_fault(text: str, error: str) -> StudyFault:
@@ -63,13 +69,20 @@ def _meant(text: str, first: int, start: int, what: str) -> tuple[Span, str] | N
         at_next = start == len(text.rstrip()) or _STATEMENT.match(text, first)
         if opened and at_next and _open_brackets(text):
             return (opened[-1], opened[-1] + 1), "this list has no closing bracket"
-        if what != _INVALID and _ITEM.match(text, start):
-            return (start, _item_end(text, start)), "a comma is missing before this value"
         if what != _INVALID:
+            if decimal := _decimal_comma(text, first, start, _DECIMAL_COMMA_IN_LIST):
+                return decimal
+            if _ITEM.match(text, start):
+                return (start, _item_end(text, start)), "a comma is missing before this value"
             return (start, start + 1), "expected a comma or a closing bracket"
     if what.startswith(_TWICE):
         return _twice(text, first)
-    for comma in _DECIMAL_COMMA.finditer(text, first, _line_end(text, first)):
+    return _decimal_comma(text, first, start, _DECIMAL_COMMA)
+
+
+def _decimal_comma(text: str, first: int, start: int, pattern: re.Pattern[str]) -> tuple[Span, str] | None:
+    """Return the span and the message of a number with a decimal comma around `start`."""
+    for comma in pattern.finditer(text, first, _line_end(text, first)):
         if comma.start("number") < start <= comma.end():
             got = comma["number"]
             # 1,000 can be a thousand
