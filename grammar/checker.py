@@ -189,7 +189,12 @@ def _number_hint(call: CallSyntax, kind: str) -> str:
     if call.name == "range":
         return f"; a range is {kind}(lo, hi)"
     parameters = (one for name in registered_names() for one in spec_of(name).parameters)
-    known = {*RESERVED_WORDS, *registered_names(), *(word for one in parameters for word in one.words)}
+    known = {
+        *RESERVED_WORDS,
+        *NOT_BLOCKS,
+        *registered_names(),
+        *(word for one in parameters for word in one.words),
+    }
     return "" if call.name in known or call.arguments is not None else f"; a hole is {{{call.name}}}"
 
 
