@@ -63,6 +63,7 @@ def show(run_python, tmp_path, monkeypatch):
     return run
 
 
+@pytest.mark.heavy
 def test_costs_of_a_study_with_matched_states_are_those_that_are_measured(show):
     found = show("measure", "which-mixer-state")
     assert len(found) > 100
