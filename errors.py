@@ -28,6 +28,7 @@ ActivememError              a ValueError
         StatisticsError     values without the requested statistic    activemem.reporting.statistics.estimates
         PluginError         a plug-in or a part that cannot be used   activemem.plugins
             ReusedModuleError a part that returns one module twice    activemem.blocks.core.plugin_parts
+        ConformanceError    norms or positions that fail a check  activemem.blocks.testing.frame_conformance
         QueryError          SQL that cannot be answered               activemem.reporting.sql
         PromotionError      a search without winners to confirm       activemem.reporting.search.promotion
         MissingError        ablations that no study can express       activemem.reporting.missing_ablations

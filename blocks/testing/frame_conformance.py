@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from ...errors import describe_value
+from ...errors import ActivememError, describe_value
 from ...grammar import Norm, configure
 from ...grammar.positions import POSITIONS
 from ..core.block import BuildError
@@ -51,8 +51,8 @@ _LENGTH = 40
 """The longest sequence in the checks; encodings with fewer positions are checked up to their number."""
 
 
-class ConformanceError(AssertionError):
-    """Error for a module that fails a check."""
+class ConformanceError(ActivememError, AssertionError):
+    """Error for a norm or positions that fail a check, as an assertion of a test does."""
 
 
 def norm_keeps_shapes(name: str, width: int = WIDTH) -> None:
