@@ -262,7 +262,7 @@ def test_changed_code_of_a_term_makes_its_trials_others(folder):
 
 @pytest.mark.heavy
 def test_every_part_of_a_page_passes_the_tests_of_the_page(folder):
-    passed = {"certainty": 3, "key_recall": 10, "moving": 7, "parts": 19, "quiet": 8, "searching": 8}
+    passed = {"certainty": 3, "key_recall": 10, "moving": 7, "parts": 20, "quiet": 8, "searching": 8}
     (folder / "org.py").unlink()  # in this folder `copy` would import it as a package of Jython's
     words = ["-q", "-rp", "-p", "no:cacheprovider", *(f"test_{name}.py" for name in passed)]
     done = run_program("pytest", *words, cwd=folder)
