@@ -46,7 +46,7 @@ def draw_test_set(task: GeneratedTask, name: str) -> Examples:
 
 
 def random_outputs(kind: TaskKind, sizes: TaskSizes, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Return random outputs, and those of an example's targets that are scored, in the form of a loss."""
+    """Return random outputs and the scored ones of these targets, in the shapes that a loss gets."""
     if kind is TaskKind.REGRESSION:
         targets = targets.squeeze(-1)
         shape = tuple(targets.shape)
