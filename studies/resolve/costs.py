@@ -79,7 +79,7 @@ def longest_pair(settings: TrialSettings) -> int:
 def longest_tokens(settings: TrialSettings) -> int:
     """Return the greatest possible number of tokens of a training sequence.
 
-    Return at most REFERENCE_TOKENS if the length grows without a limit.
+    If the length grows without a limit, return at most REFERENCE_TOKENS, or that of the first epoch.
     """
     task, curriculum = settings.task, settings.train.curriculum
     if isinstance(task, SentencePairSettings):
@@ -88,8 +88,11 @@ def longest_tokens(settings: TrialSettings) -> int:
         return task.longest
     if curriculum is None or settings.train.lengths is not None or not isinstance(task, AlgorithmicSettings):
         return sequence_tokens(settings)
-    grown = require_algorithmic(task.name).sequence_length(highest_length(settings))
-    return min(grown, REFERENCE_TOKENS) if curriculum.end is None else grown
+    spec = require_algorithmic(task.name)
+    grown = spec.sequence_length(highest_length(settings))
+    if curriculum.end is not None:
+        return grown
+    return min(grown, max(REFERENCE_TOKENS, spec.sequence_length(curriculum.start)))
 
 
 def reads_lines(settings: TrialSettings) -> bool:

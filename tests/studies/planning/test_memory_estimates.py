@@ -62,6 +62,7 @@ def test_texts_and_pairs_hold_what_the_longest_that_is_trained_on_holds(tmp_path
     [
         ({"start": 5}, 3, 7),
         ({"start": 5}, 100, 40),
+        ({"start": 300}, 100, 300),
         ({"start": 5, "end": 6}, 3, 6),
         ({"start": 5, "end": 90}, 100, 90),
     ],
