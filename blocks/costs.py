@@ -228,10 +228,9 @@ def _run_step(
 
 @contextmanager
 def _recomputed_in(mode: TorchFunctionMode, model: nn.Module) -> Iterator[None]:
-    """Return a context manager that keeps a torch mode active while activations are recomputed.
+    """Keep a torch mode active while the backward pass recomputes activations.
 
-    The backward pass recomputes activations, but torch disables modes in it. So the mode is entered whenever
-    a module of the model runs.
+    Torch disables modes there, so the mode is entered whenever a module of the model runs.
     """
 
     def enter(*_: object) -> None:
@@ -267,7 +266,7 @@ def _plugin_errors_of(model: nn.Module) -> Iterator[None]:
 def _stream_state(model: nn.Module, batch: int, past: int) -> StreamState | None:
     """Return the state of a stream after `past` positions.
 
-    Read only one position if the states then already have their final size.
+    One position is enough if the states then already have their final size.
     """
     if not past or not isinstance(model, Model):
         return None
@@ -300,10 +299,7 @@ def _loss(
 
 
 def _loss_of_hidden(model: Model, hidden: Tensor) -> Tensor:
-    """Return the loss of a model whose output layer reads `hidden`, with zeros as targets.
-
-    It is the squared error if targets are real numbers, else the negative log-likelihood.
-    """
+    """Return the squared error if targets are numbers, else the likelihood, with zeros as targets."""
     if model.config.interface.targets is not None:
         outputs = model._outputs(hidden)
         return functional.mse_loss(outputs, torch.zeros(outputs.shape))
@@ -359,10 +355,7 @@ def _is_recurrent(part: nn.Module) -> bool:
 
 
 def _trains_in_loops(model: Model | TransductionModel) -> bool:
-    """Return whether a training step on the meta device has a Python loop over positions.
-
-    A fused kernel computes all positions of an LSTM.
-    """
+    """Return whether a training step loops over positions; a fused kernel computes an LSTM at once."""
     parts = list(model.modules())
     if isinstance(model, TransductionModel) and not isinstance(model.body, Seq2Seq):
         return True
@@ -374,8 +367,8 @@ def _trains_in_loops(model: Model | TransductionModel) -> bool:
 def _at_length(measure: Callable[[int], Numbers], length: int, lengths: tuple[int, ...]) -> Numbers:
     """Measure costs at `length`, or extrapolate them to it.
 
-    They are extrapolated if `length` exceeds the sum of the three `lengths`, by a parabola through the
-    measurements at these lengths. Shorter loops are measured as they are, which is faster and exact.
+    If it exceeds the sum of the three `lengths`, a parabola through the measurements there is used. Shorter
+    loops are measured as they are, which is faster and exact.
     """
     if not lengths or length <= sum(lengths):
         return measure(length)
@@ -394,10 +387,9 @@ def _at_length(measure: Callable[[int], Numbers], length: int, lengths: tuple[in
 
 
 def _block_flops(spec: Spec, block: Block, length: int, *, past: int, width: int) -> Numbers:
-    """Return a block's FLOPs for one sequence, as the entry "flops" of a dictionary.
+    """Return a block's FLOPs for one sequence, the difference between batches of three and of two.
 
-    They are the difference between a batch of three sequences and a batch of two. So the operations that a
-    block does once for a whole batch do not count.
+    So the operations that a block does once for a whole batch do not count.
     """
 
     def forward(batch: int) -> None:
@@ -424,10 +416,7 @@ def _flops(run: Callable[[], object]) -> int:
 
 
 def _flops_by_module(model: TransductionModel, batch: int, length: int, scored: int) -> Counter[str]:
-    """Return the FLOPs of a forward pass by module name.
-
-    FLOPs of an inner module do not count for the modules around it.
-    """
+    """Return the FLOPs by module name; those of an inner module count for it alone."""
     found: Counter[str] = Counter()
     counter, before = _FlopCounter(), 0
 
@@ -451,11 +440,10 @@ def _flops_by_module(model: TransductionModel, batch: int, length: int, scored: 
 
 @contextmanager
 def _entered_modules(model: nn.Module, leave: Callable[[str], None]) -> Iterator[list[str]]:
-    """Return a context manager that yields the names of the running modules, innermost last.
+    """Yield the names of the running modules, innermost last, while the model runs.
 
-    The list is updated while the model runs. Before each change, `leave` is called with the last name.
-    Operations between a model's parts count for the part that reads the inputs, or for "output". Methods
-    other than `forward` count as "MODULE:METHOD".
+    Before each change, `leave` is called with the last name. Operations between a model's parts count for
+    the part that reads the inputs, or for "output". Methods other than `forward` count as "MODULE:METHOD".
     """
     names, handles, wrapped = [_INPUTS[0]], list[Any](), list[tuple[nn.Module, str]]()
 
@@ -497,10 +485,7 @@ def _entered_modules(model: nn.Module, leave: Callable[[str], None]) -> Iterator
 
 
 class _KeptBytes:
-    """Counter of the bytes that each module stores for the backward pass.
-
-    A tensor counts for the module that stores it first. `names` are the running modules, innermost last.
-    """
+    """Counter of the bytes that each module stores for the backward pass, and stores first."""
 
     def __init__(self, model: nn.Module) -> None:
         self.names, self._own = [""], _storages(model)
@@ -508,14 +493,12 @@ class _KeptBytes:
         self._kept: weakref.WeakKeyDictionary[torch.UntypedStorage, str] = weakref.WeakKeyDictionary()
 
     def keep(self, tensor: Tensor) -> Tensor:
-        """Count a stored tensor, and return it detached from the autograd graph."""
         storage = tensor.untyped_storage()
         if storage not in self._own:
             self._kept.setdefault(storage, self.names[-1])
         return tensor.detach()
 
     def counted(self) -> Mapping[str, int]:
-        """Return the bytes of stored tensors by the name of the module that stored them."""
         found: Counter[str] = Counter()
         for storage, name in self._kept.items():
             found[name] += storage.nbytes()
@@ -562,7 +545,7 @@ class _MeasuringMode(TorchDispatchMode):
 
     @abstractmethod
     def measured(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], found: Any) -> Any:  # noqa: ANN401 -- as above
-        """Measure a call of an operator that has returned `found`, and return what the caller gets."""
+        """Measure a call that has returned `found`, and return what the caller gets."""
 
 
 class _FlopCounter(_MeasuringMode):
@@ -622,10 +605,7 @@ def _makes_new_tensors(func: Any) -> bool:  # noqa: ANN401 -- an operator
 
 @cache
 def _changed_argument(func: Any) -> str | None:  # noqa: ANN401 -- an operator
-    """Return the name of the argument that a function writes to and returns, such as "self" of `add_`.
-
-    Return None if the function does anything else, such as changing the shape of the argument.
-    """
+    """Return the argument that a function writes to and returns, if it does nothing else."""
     schema = getattr(func, "_schema", None)  # under no public name
     if schema is None or torch.Tag.inplace_view in func.tags or len(schema.returns) != 1:
         return None
@@ -635,7 +615,7 @@ def _changed_argument(func: Any) -> str | None:  # noqa: ANN401 -- an operator
 
 
 class _Layout(NamedTuple):
-    """The shape, strides, type and device of a tensor. They decide the shape of a function's results."""
+    """A tensor's properties that decide the shape of a function's results."""
 
     shape: torch.Size
     strides: tuple[int, ...]
@@ -644,10 +624,7 @@ class _Layout(NamedTuple):
 
 
 def _layout(value: Any) -> Any:  # noqa: ANN401 -- as torch passes them
-    """Return a hashable description of a function's argument, for use as a cache key.
-
-    A tensor becomes a _Layout, and a number becomes a pair of its type and itself.
-    """
+    """Return a hashable description of a function's argument, for use as a cache key."""
     if isinstance(value, Tensor):
         return _Layout(value.shape, value.stride(), value.dtype, value.device)
     if isinstance(value, tuple | list):
@@ -686,7 +663,7 @@ class _AllocationMode(_MeasuringMode):
         return found
 
     def _count(self, tensor: Tensor) -> None:
-        """Count a tensor's memory once. It is free when no tensor uses its storage any more."""
+        """Count a storage once; it is free when no tensor uses it any more."""
         storage = tensor.untyped_storage()
         if weakref.ref(storage) not in self._sizes:
             self._sizes[weakref.ref(storage, self._free)] = size = storage.nbytes()
@@ -699,9 +676,9 @@ class _AllocationMode(_MeasuringMode):
 
 @contextmanager
 def _equal_groups_once(memory: _AllocationMode) -> Iterator[None]:
-    """Within this context, compute groups of sequences with equal shapes only once.
+    """Compute groups of sequences with equal shapes once; of others, count only the memory.
 
-    A `mamba` layer reads its states group by group. Of further groups only the memory is counted.
+    A `mamba` layer reads its states group by group.
     """
     known: dict[object, tuple[int, Any]] = {}
 
@@ -739,10 +716,9 @@ def _equal_groups_once(memory: _AllocationMode) -> Iterator[None]:
 
 
 def _laid_out_like(given: Tensor | None, found: Tensor | None) -> Tensor | None:
-    """Return a convolution's result in the memory format of its input.
+    """Return a convolution's result in the memory format of its input, as other devices do.
 
-    The input is `given`, and the result is `found`. Other devices keep the channels-last format. The meta
-    device (torch 2.13) puts channels first, and then the next layer would make a copy.
+    The meta device (torch 2.13) puts channels first, and then the next layer would make a copy.
     """
     if given is None or found is None or found.dim() != 4:
         return found
@@ -770,9 +746,8 @@ _HAS_ONEDNN = torch.backends.mkldnn.is_available()
 class _MetaMode(TorchFunctionMode):
     """A torch mode that replaces operations that the meta device does not support, or computes otherwise.
 
-    They are fused attention, a CPU's LSTM, and the selection of targets in rare clusters. No target counts as
-    a member of a rare cluster. Fused attention computes products if FLOPs are counted, and otherwise only
-    allocates its output.
+    They are fused attention, a CPU's LSTM, and the selection of targets in rare clusters, which has none.
+    Fused attention computes products only if FLOPs are counted.
     """
 
     def __init__(self, *, counts_flops: bool = True) -> None:
@@ -800,16 +775,12 @@ class _MetaMode(TorchFunctionMode):
 
 
 class _FusedAttention(torch.autograd.Function):
-    """A replacement for fused attention on the meta device.
-
-    Like a real kernel, it stores its inputs, its output and one sum for each query.
-    """
+    """Attention that stores what a fused kernel does: inputs, output and one sum for each query."""
 
     @staticmethod
     def forward(
         ctx: FunctionCtx, counts_flops: bool, q: Tensor, k: Tensor, v: Tensor, *mask: Tensor
     ) -> Tensor:
-        """Return the outputs of attention; keys and values may have fewer heads than queries."""
         if counts_flops:
             fewer = q.dim() == 4 and k.shape[1] != q.shape[1]
             keys, values = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) if fewer else x for x in (k, v))
@@ -826,16 +797,12 @@ class _FusedAttention(torch.autograd.Function):
 
 
 class _FusedLSTM(torch.autograd.Function):
-    """A replacement for oneDNN's LSTM on the meta device.
-
-    Like the kernel, it stores its inputs, its outputs and a workspace. The layout is time first.
-    """
+    """An LSTM, time first, that stores what oneDNN's kernel does: inputs, outputs and a workspace."""
 
     @staticmethod
     def forward(
         ctx: FunctionCtx, x: Tensor, h: Tensor, c: Tensor, *weights: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the outputs (batch, length, width), and the last output and cell, (1, batch, width) each."""
         weight_x, weight_h, bias, state_bias = weights
         rows = x.transpose(0, 1).contiguous()
         (length, batch, inputs), width = rows.shape, h.shape[2]

@@ -76,17 +76,13 @@ def recipe_id(identity_text: str) -> str:
 
 @dataclass(frozen=True)
 class _Renderer:
-    """Converter of a recipe's tree to text.
-
-    With `sort` it sorts the parts of each sum. `fillings` maps the names of holes, such as `{mixer}`, to the
-    texts that replace them.
-    """
+    """Converter of a tree to text, which can sort the parts of sums, and replace holes by `fillings`."""
 
     sort: bool = False
     fillings: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def render(self, node: Value, precedence: int = _SERIES) -> str:  # noqa: PLR0911 -- one return for each kind
-        """Return the node's text, in parentheses if the operator around it binds more tightly."""
+        """Return the text, in parentheses if the operator around it binds more tightly."""
         match node:
             case BlockNode():
                 return self._block(node)
@@ -118,10 +114,6 @@ class _Renderer:
                 return repr(node)
 
     def _block(self, block: BlockNode) -> str:
-        """Return a block's text: its name, then positional values, then all others as `name=value`.
-
-        Without values, return the bare name.
-        """
         if not block.arguments:
             return block.name
         spec = lookup(block.name)

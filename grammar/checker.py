@@ -318,10 +318,9 @@ def find_conflict(spec: Spec, block: BlockNode) -> str | None:
 
 
 def _representative_values(value: Value) -> list[Value]:
-    """Return the values of an argument that `find_conflict` tests.
+    """Return the values that `find_conflict` tests: all options, both ends of a range.
 
-    A choice gives all its options, and a range gives both ends. A whole-number range also gives its second
-    value. A hole gives none.
+    A whole-number range also gives its second value, and a hole no value.
     """
     match value:
         case ChoiceDimension():
@@ -340,8 +339,7 @@ def _representative_values(value: Value) -> list[Value]:
 class _Checker:
     """Converter of one recipe's syntax tree to checked nodes.
 
-    Methods report the faults that they find, and return None for a wrong part. None from an inner part is not
-    reported again.
+    Methods report the faults that they find, and return None for a wrong part, which is not reported again.
     """
 
     def __init__(self, faults: FaultCollector) -> None:
@@ -349,7 +347,6 @@ class _Checker:
         self._written_out = 0  # parts expanded from an `each`
 
     def node(self, syntax: Syntax) -> Node | None:  # noqa: PLR0911 -- one return for each kind of syntax
-        """Return the node of a part of the recipe: a block, an operation, a hole or a choice."""
         if self._faults.is_full:
             return None
         match syntax:
@@ -377,7 +374,7 @@ class _Checker:
         return None
 
     def value(self, syntax: Syntax, parameter: Parameter, span: _Span) -> Value | None:  # noqa: PLR0911 -- as above
-        """Return the value of an argument: a value of the parameter's type, a hole, or a search dimension."""
+        """Return the value of an argument: a value of its type, a hole, or a search dimension."""
         kind = parameter.kind
         match syntax:
             case ErrorSyntax():
@@ -418,11 +415,7 @@ class _Checker:
         return make_sum(checked) if syntax.operator == "+" else make_series(checked)
 
     def _report_whole_model(self, operand: Syntax, part: Node | None) -> bool:
-        """Report an operand that is a whole model, such as `seq2seq`.
-
-        A whole model maps a source to a target, and no other recipe can contain it. Return whether a fault
-        was reported.
-        """
+        """Return whether an operand is a whole model, such as `seq2seq`; report it."""
         if part is None or output_kind(part) != OTHER_LENGTH:
             return False
         what = self._faults.quote(operand.start, operand.end)
@@ -446,10 +439,7 @@ class _Checker:
     def _check_same_output(
         self, operands: tuple[Syntax, ...], parts: tuple[Value | None, ...], rule: str, advice: str = ""
     ) -> None:
-        """Report the first two parts with different kinds of output, such as a sequence and a vector.
-
-        The message begins with the text `rule` and ends with the text `advice`.
-        """
+        """Report the first two parts with different kinds of output, by the text `rule`."""
         odd = find_mismatch(parts)
         if odd is None:
             return
@@ -462,10 +452,6 @@ class _Checker:
         self._report(operands[odd[1]], f"{rule}, but {' and '.join(sides)}{advice}")
 
     def _repeat(self, syntax: OperationSyntax) -> Node | None:
-        """Convert a repeat, `count * part`, to a node, and report its faults.
-
-        Report a part that outputs a vector, because its next copy cannot read a vector.
-        """
         first, *others = syntax.operands
         counts = isinstance(first, NumberSyntax | HoleSyntax | ErrorSyntax) or (
             isinstance(first, CallSyntax) and first.name in (*NUMBER_FORMS, "choice")
@@ -485,7 +471,7 @@ class _Checker:
         return RepeatNode(count, body)
 
     def _report_repeated_pool(self, part: Syntax, body: Node) -> bool:
-        """Return whether a repeated part outputs a vector, which its next copy cannot read; report this."""
+        """Return whether a repeated part outputs a vector; report it."""
         if output_kind(body) != VECTOR:
             return False
         what = self._faults.quote(part.start, part.end)
@@ -537,10 +523,6 @@ class _Checker:
         return None
 
     def _choice(self, syntax: CallSyntax, parameter: Parameter) -> ChoiceDimension | None:
-        """Convert `choice(option, …)` to a search dimension, and report its faults.
-
-        Report options that are listed twice, or that do not fit the parameter or the other options.
-        """
         if not syntax.arguments:
             self._report(syntax, "choice needs options, for example choice(sa, conv(k=20))")
             return None
@@ -565,10 +547,6 @@ class _Checker:
         return ChoiceDimension(checked) if len(checked) == len(options) else None
 
     def _block(self, call: CallSyntax) -> BlockNode | None:
-        """Convert a block and its arguments to a node, and report their faults.
-
-        Its arguments are in declared order, and those that equal their default are left out.
-        """
         if call.name in NUMBER_FORMS:
             self._report(call, f"{call.name} can only replace a number: a count, or a parameter's value")
             return None
@@ -593,10 +571,7 @@ class _Checker:
         return block
 
     def _report_unknown(self, call: CallSyntax) -> None:
-        """Report a block that does not exist, and the faults of its arguments.
-
-        Check its arguments as those of the block with the most similar name.
-        """
+        """Report an unknown block, and check its arguments as those of the most similar one."""
         what = self._faults.quote(call.start, call.name_end)
         broken = next((each for each in broken_plugins() if each.entry == call.name), None)
         if broken is not None:

@@ -111,8 +111,8 @@ def _without_one(node: Value) -> Iterator[Node]:
 def _is_size(block: str, argument: str) -> bool:
     """Return whether an argument is a size of its block, such as the number of heads.
 
-    Sizes are the whole numbers that have no default or a default above 0. A default of 0 means that an option
-    is not used. A block always has its sizes, so an ablation does not remove them.
+    Sizes are whole numbers without a default, or with one above 0: a default of 0 means that an option is
+    off.
     """
     spec = lookup(block)
     parameter = None if spec is None else spec.parameter(argument)
@@ -120,10 +120,7 @@ def _is_size(block: str, argument: str) -> bool:
 
 
 def _without_part(parts: Sequence[Node], join: Callable[[Sequence[Node]], Node]) -> Iterator[Node]:
-    """Yield copies of a sum or series, each with one part removed.
-
-    The removed part is one of `parts`, or a part inside one of them. `join` builds a copy from its parts.
-    """
+    """Yield copies of a sum or series, each without one of `parts` or a part inside one of them."""
     for place, part in enumerate(parts):
         others = [*parts[:place], *parts[place + 1 :]]
         yield join(others) if len(others) > 1 else others[0]
@@ -164,10 +161,7 @@ def _differences(before: Node, after: Node) -> Iterator[str]:
 
 
 def _removed(before: BlockNode, after: BlockNode) -> list[str]:
-    """Describe the arguments that `after` lacks, if this is the only change.
-
-    Otherwise return an empty list: `after` has new arguments, or arguments with other values.
-    """
+    """Describe the arguments that `after` lacks; return an empty list if there is any other change."""
     if any(argument not in before.arguments for argument in after.arguments):
         return []
     removed = [argument for argument in before.arguments if argument not in after.arguments]
@@ -176,7 +170,7 @@ def _removed(before: BlockNode, after: BlockNode) -> list[str]:
 
 
 def _changed(before: BlockNode, after: BlockNode) -> list[str]:
-    """Describe the differences between the recipes inside two blocks, such as the encoders of two `seq2seq`.
+    """Describe differences between recipes inside two blocks, such as the encoders of two `seq2seq`.
 
     If an argument of another type differs, such as a number, return no differences.
     """
@@ -198,10 +192,9 @@ _PARTS = (BlockNode, RepeatNode, SeriesNode, SumNode, TiedNode)
 def _differing_parts(
     before: Sequence[Node], after: Sequence[Node], whole: Node, other: Node
 ) -> Iterator[str]:
-    """Yield the differences between two sums or two series as texts, such as `− conv(k=9)`.
+    """Yield differences between the parts of two sums or series, `whole` and `other`.
 
-    `before` and `after` are the parts of `whole` and `other`. If exactly one part is replaced, only the
-    differences inside that part are described.
+    If exactly one part is replaced, only the differences inside that part are described.
     """
     gone, new = _without(before, after), _without(after, before)
     if not gone and not new:  # the same parts in another order
@@ -243,9 +236,8 @@ BLOCK, OPERATOR, PARAMETER, MOST_OF_PARAMETERS = 1.0, 0.5, 0.5, 0.9
 
 @dataclass(frozen=True, slots=True)
 class _Label:
-    """A recipe's node in the tree edit distance: its name, the cost of removing it, and its settings.
+    """A recipe's node in the tree edit distance; `weight` is the cost of inserting or removing it.
 
-    `name` is the name of a block or an operator. `weight` is the cost of inserting or removing the node.
     `settings` are the numbers and words of the node, in declared order.
     """
 
@@ -307,10 +299,9 @@ class DistanceTree:
     def _fill(
         self, other: DistanceTree, mine: int, theirs: int, between: dict[tuple[int, int], float]
     ) -> None:
-        """Add the distances between the subtrees of two recipes to `between`, for one keyroot of each tree.
+        """Add the distances between subtrees to `between`, for one keyroot of each tree.
 
-        The keys of `between` are the indices of the subtrees' roots. `mine` and `theirs` are the indices of
-        the keyroots. A keyroot is the highest node that has a given leftmost leaf.
+        Its keys are the indices of the subtrees' roots. A keyroot is the highest node of a leftmost leaf.
         """
         first, start = self.leftmost[mine], other.leftmost[theirs]
         added = [0.0]
@@ -367,10 +358,7 @@ def node_label(node: Value) -> _Label:
 
 
 def _settings(block: BlockNode) -> tuple[object, ...]:
-    """Return the values of a block's parameters, including defaults.
-
-    Numbers and words are returned as they are, and None replaces any other value, such as an inner recipe.
-    """
+    """Return the values of all parameters, with None for those that are no numbers or words."""
     spec = lookup(block.name)
     assert spec is not None, f"no block {block.name}"
     values = spec.settings(block).values()
@@ -387,10 +375,7 @@ def replacement_cost(label: _Label, other: _Label) -> float:
 
 
 def _unlikeness(value: object, other: object) -> float:
-    """Return how different the values of a setting in two recipes are, from 0 (equal) to 1.
-
-    Numbers of the same sign are compared by their ratio.
-    """
+    """Return how different two values are, from 0 to 1; numbers of the same sign by their ratio."""
     if type(value) is type(other) and value == other:
         return 0.0
     if not (_is_number(value) and _is_number(other)):

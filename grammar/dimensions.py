@@ -99,10 +99,9 @@ def rebuild(node: Value, new_children: Sequence[Value]) -> Value:
 
 @dataclass(slots=True)
 class _DimensionResolver:
-    """Visitor that replaces each search dimension of a recipe by a value.
+    """Visitor that replaces each search dimension of a recipe by the value that the resolver chooses.
 
-    The resolver chooses the values. All options of a choice are visited, because each dimension is numbered
-    after all dimensions before it.
+    All options of a choice are visited, because each dimension is numbered after all dimensions before it.
     """
 
     resolver: Resolver
@@ -110,7 +109,6 @@ class _DimensionResolver:
     settled: dict[str, Value] = field(default_factory=dict)
 
     def node(self, node: Value) -> Value:
-        """Return a part of the recipe in which all search dimensions are replaced by values."""
         match node:
             case BlockNode():
                 names = [f"{node.name}.{name}" for name, _ in node.arguments]
@@ -121,10 +119,7 @@ class _DimensionResolver:
         return rebuild(node, [self.value(*pair) for pair in zip(children(node), names, strict=True)])
 
     def value(self, value: Value, name: str) -> Value:
-        """Return a copy of `value` in which all search dimensions are replaced by values.
-
-        `name` is the name of `value` if it is itself a dimension, before a number is added to the name.
-        """
+        """Settle a part; `name` is its name if it is itself a dimension, before a number is added."""
         match value:
             case IntegerDimension() | RealDimension():
                 unique = self._unique(name)
@@ -139,10 +134,6 @@ class _DimensionResolver:
                 return value
 
     def _choice(self, choice: ChoiceDimension, name: str) -> Value:
-        """Return the option that the resolver chooses, with values for the search dimensions inside it.
-
-        If the choice stays open, return it with the dimensions of all options resolved.
-        """
         unique = self._unique(name)
         answer = self.resolver(unique, choice)
         if isinstance(answer, IntegerDimension | RealDimension | ChoiceDimension):
@@ -158,10 +149,10 @@ class _DimensionResolver:
         return self.settled[unique]
 
     def _walk_options(self, choice: ChoiceDimension, name: str, taken: int | None) -> list[Value]:
-        """Return the options of a choice, with values for the search dimensions of option `taken`.
+        """Return the options, with values for the search dimensions of option `taken` only.
 
-        The other options keep their search dimensions. They are visited to number these dimensions: the names
-        of later dimensions must not depend on what is chosen here.
+        The others are visited as well, since names of later dimensions must not depend on what is chosen
+        here.
         """
         ask, walked = self.resolver, list[Value]()
         for place, option in enumerate(choice.options):

@@ -41,10 +41,7 @@ class RecipeError(ActivememError):
 
 
 def _format_faults(text: str, faults: Sequence[Fault]) -> Iterator[str]:
-    """Yield the lines of an error message: the wrong recipe, and below it a numbered line for each fault.
-
-    For a long text only the lines around faults are shown.
-    """
+    """Yield the lines of a message; of a long text, only those around faults."""
     drawn = [draw_carets(text, fault.start, fault.end) for fault in faults]
     fits = len(text) <= MAX_UNCUT_WIDTH
     if fits:

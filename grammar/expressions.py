@@ -163,8 +163,8 @@ def choice(*options: ArgumentValue) -> Recipe | SearchDimension:
 def _argument_text(value: ArgumentValue | Expression, kind: str = "any") -> str:
     """Return an argument as recipe text; raise TypeError for a value that recipes cannot contain.
 
-    A string is the text of a recipe if `kind`, the parameter's kind, is "recipe". Otherwise it is a word. A
-    string that is not a word stays in quotes, so that it gets the same message as in a text.
+    A string is recipe text for a parameter of kind "recipe", else a word. Any other string stays in quotes,
+    to get the same message as in a text.
     """
     if isinstance(value, Expression):
         return value.operand_text()

@@ -344,10 +344,6 @@ class ModelConfig:
             )
 
     def _maximal_updates(self) -> Iterator[Rule]:
-        """Yield the rules that a model with `mup` (maximal update parametrisation) must follow.
-
-        Each is a condition, and the message if it fails.
-        """
         settings, interface = self.settings, self.interface
         if settings.mup is not None:
             scaled = settings.embedding_scale != 1.0 and interface.columns is None

@@ -169,7 +169,6 @@ def count_blocks(node: Value) -> int:
 
 
 def _max_count(count: Value) -> int:
-    """Return the largest value that a repeat's count can have. A hole has no value yet, so it counts as 1."""
     match count:
         case int():
             return count

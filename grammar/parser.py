@@ -120,11 +120,7 @@ def tokenize(text: str, faults: FaultCollector) -> list[Token]:
 
 
 def _sign(text: str, start: int, before: list[Token], faults: FaultCollector) -> Token:
-    """Return the token of an operator or bracket.
-
-    `start` is its position in the recipe. Report `>`, which is then read as `>>`, and arithmetic such as `3 -
-    1`.
-    """
+    """Return the token of a sign; report `>`, which is then read as `>>`, and arithmetic such as `3 - 1`."""
     end = start + len(text)
     if text == ">":
         faults.add(start, end, "expected '>>', got '>'")
@@ -138,10 +134,7 @@ def _sign(text: str, start: int, before: list[Token], faults: FaultCollector) ->
 
 
 def _number(text: str, start: int, faults: FaultCollector) -> Token:
-    """Return the token of a decimal number; report a number that is malformed or too long.
-
-    Numbers are written as in Python, but real numbers cannot have underscores.
-    """
+    """Return the token of a number, which is written as in Python, but real numbers without underscores."""
     end, digits = start + len(text), sum(character.isdigit() for character in text)
     is_integer = _INTEGER.fullmatch(text) is not None
     # a real number has room for a point and an exponent
@@ -286,10 +279,7 @@ class _RecipeParser(TokenReader):
         return self._operation("+", self.product)
 
     def product(self) -> Syntax:
-        """`product = operand { "*" operand }`.
-
-        A token of kind "wrong" between two operands is read as an operator.
-        """
+        """`product = operand { "*" operand }`; a "wrong" token between two operands is an operator."""
         start, first = self.token.start, self._at
         operands = [self.operand()]
         while self.token.kind in ("*", "wrong"):
@@ -334,10 +324,7 @@ class _RecipeParser(TokenReader):
         return NumberSyntax(-token.value if first.kind == "-" else token.value, first.start, token.end)
 
     def hole(self) -> Syntax:
-        """`hole = "{" NAME "}"`.
-
-        Names that start with `_` are rejected, since Python uses them internally.
-        """
+        """`hole = "{" NAME "}"`; names that start with `_` are for Python's internal use."""
         brace = self._advance()
         if self.token.kind != "name":
             self._report_here(f"expected a name after '{{', got {self._describe_token()}")
@@ -373,11 +360,7 @@ class _RecipeParser(TokenReader):
         return CallSyntax(name.text, tuple(arguments), name.start, self._end())
 
     def argument(self) -> ArgumentSyntax:
-        """`argument = [ NAME "=" ] series`.
-
-        Whether the series is a part of a recipe, a value or a word depends on the parameter, not on this
-        rule.
-        """
+        """`argument = [ NAME "=" ] series`; the parameter decides how the series is read."""
         start = self.token.start
         name: str | None = None
         # a token always follows a name, because the last token is the end
@@ -434,10 +417,7 @@ class _RecipeParser(TokenReader):
             self._advance()
 
     def _open(self) -> Token | None:
-        """Consume "(" and return its token.
-
-        If it is nested too deeply, report that, skip everything up to its ")" and return None.
-        """
+        """Consume "("; if it is nested too deeply, report it, skip to its ")" and return None."""
         opened = self._advance()
         if self._depth < MAX_DEPTH:
             self._depth += 1
@@ -450,7 +430,7 @@ class _RecipeParser(TokenReader):
         return None
 
     def _close(self, opened: Token) -> None:
-        """Consume ")". If the text ends without it, report this at the opening bracket.
+        """Consume ")", or report the opening bracket.
 
         Nothing is reported after a part that is nested too deeply, which can hide every later ")".
         """
@@ -467,7 +447,6 @@ class _RecipeParser(TokenReader):
             self._report(self.token.start, self.token.end, message)
 
     def _report(self, start: int, end: int, message: str, detected_at: int | None = None) -> None:
-        """Report a fault; after too many faults, skip the rest of the text."""
         self._faults.add(start, end, message, detected_at)
         if self._faults.is_full:
             self._at = len(self._tokens) - 1

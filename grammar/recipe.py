@@ -217,10 +217,9 @@ def _operand(value: Value | Expression) -> str:
 
 @lru_cache(maxsize=4096)
 def _operand_of(text: str) -> str:
-    """Check a recipe text, and put it in parentheses if it is an operation.
+    """Check a recipe text, and put an operation in parentheses.
 
-    Raise RecipeError if it is wrong. Results are cached, because grids and searches fill holes with few
-    different texts.
+    Results are cached, because grids and searches fill holes with few different texts.
     """
     faults = FaultCollector(text)
     syntax = _parse_text(text, faults)

@@ -138,10 +138,7 @@ def _check_states(encoder: Value, decoder: Value) -> str | None:
 
 
 def _always_mixes(node: Value) -> bool:
-    """Return whether a part mixes positions, whichever options its choices take.
-
-    A hole counts as mixing, because its content is not known yet.
-    """
+    """Return whether a part mixes positions, whatever its choices take; a hole counts as mixing."""
     match node:
         case SeriesNode() | SumNode():
             return any(map(_always_mixes, node.parts))

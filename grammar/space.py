@@ -128,7 +128,6 @@ def find_derivation(space: Value, member: Value, start: int = 0) -> Derivation |
 
 
 def _find_each(spaces: Sequence[_Placed], members: Sequence[Value]) -> Derivation | None:
-    """Find values of search dimensions that turn each of `spaces` into the member at its index, or None."""
     derivation: Derivation = {}
     for (space, start), member in zip(spaces, members, strict=True):
         if (found := find_derivation(space, member, start)) is None:
@@ -143,11 +142,10 @@ def _find_parts(
     members: tuple[Value, ...],
     failed: set[tuple[tuple[_Placed, ...], tuple[Value, ...]]],
 ) -> Derivation | None:
-    """Find values for the search dimensions that turn the parts `todo` into the parts `members`.
+    """Find values that turn the parts `todo` of a sum or series into `members`; a sum has no order.
 
-    Both are the parts of a sum or of a series. Return None if there are none. The order of the parts matters
-    in a series, but not in a sum. An option that is a sum in a sum, or a series in a series, gives several
-    parts. `failed` has the arguments that are known to give None, so that the search does not try them again.
+    An option that is a sum in a sum, or a series in a series, gives several parts. `failed` has arguments
+    that are known to give None, so that the search does not try them again.
     """
     if not todo or len(todo) > len(members):
         return {} if len(todo) == len(members) else None
@@ -407,17 +405,10 @@ class Space:
 
     @cached_property
     def _forms(self) -> list[Recipe] | None:
-        """Return the distinct recipes of the space, or None if it is too large to list.
-
-        Ranges of real numbers stay ranges.
-        """
+        """Return the distinct recipes, in which ranges of reals stay ranges; None if there are too many."""
         return list(self._iter_forms()) if self._size <= MAX_LISTED else None
 
     def _iter_forms(self) -> Iterator[Recipe]:
-        """Yield each distinct recipe of the space once, ignoring the budget.
-
-        Ranges of real numbers stay ranges.
-        """
         seen = set[Recipe]()
         for index in range(self._size):
             found = Recipe(derive(self.recipe.root, index))  # pyright: ignore[reportArgumentType] -- a part of a recipe becomes one
@@ -437,7 +428,7 @@ class Space:
 
 
 def _draw_reals(part: Value, rng: Random) -> Value:
-    """Return the part with each range of real numbers replaced by a random number from the range."""
+    """Replace each range of real numbers by a random number from the range."""
     if isinstance(part, RealDimension):
         low, high = part.low, part.high
         if not part.log:

@@ -264,10 +264,7 @@ class Bucket:
 
 
 def _connect(bucket: str, timeout_s: float, retry_s: float, retries: int) -> ObjectStore:
-    """Return a client of a bucket.
-
-    The environment has the endpoint and the credentials. Raise ModuleNotFoundError without obstore.
-    """
+    """Return a client of a bucket; the environment has the endpoint and the credentials."""
     from obstore.exceptions import BaseError  # noqa: PLC0415  as above
     from obstore.store import from_url  # noqa: PLC0415  as above
 

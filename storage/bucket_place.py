@@ -173,9 +173,9 @@ class BucketPlace(Place):
             self.delete(path)
 
     def _list(self, folder: Path) -> dict[str, ObjectInfo]:
-        """Return the objects of a folder by key.
+        """Return the objects of a folder by key, and remove local files that have no object.
 
-        Objects whose keys cannot be local paths are left out. Local files that have no object are removed.
+        Objects whose keys cannot be local paths are left out.
         """
         found = {each.key: each for each in self.bucket.list(self._key(folder))}
         folders = {str(parent) for key in found for parent in PurePosixPath(key).parents}
@@ -242,17 +242,14 @@ def _tag(info: ObjectInfo) -> str:
 
 
 def _is_plain_key(key: str) -> bool:
-    """Return whether an object's key is a safe relative path. Such a path does not lead out of its folder."""
+    """Return whether a key is a relative path that does not lead out of its folder."""
     parts = key.split("/")
     plain = all(part not in ("", ".", "..") and PurePath(part).name == part for part in parts)
     return plain and "\\" not in key and "\0" not in key
 
 
 def _make_own_folder() -> Path:
-    """Make a local folder for this process, and remove the folders of dead processes.
-
-    The folder is locked as long as this process lives.
-    """
+    """Make a folder that is locked as long as this process lives; remove those of dead processes."""
     from filelock import FileLock, Timeout  # noqa: PLC0415  0.1 s, only for stores in a bucket
 
     user = os.getuid() if hasattr(os, "getuid") else 0

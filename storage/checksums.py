@@ -63,7 +63,7 @@ def verify_seal(file: BinaryIO) -> None:
 
 
 def _crc32(file: BinaryIO, size: int) -> int:
-    """Return the CRC-32 of the first bytes of a file. Afterwards the file is behind these bytes."""
+    """Return the CRC-32 of the first bytes of a file, which is then behind these bytes."""
     file.seek(0)
     checksum = 0
     while size and (chunk := file.read(min(size, _CHUNK_BYTES))):
@@ -226,7 +226,6 @@ def _footer_start(data: bytes) -> int:
 
 
 def _missing_checksum_error(data: bytes) -> StoreError:
-    """Return the error for a Parquet file without a checksum, damaged or written by another program."""
     import pyarrow as pa  # noqa: PLC0415  0.1 s, only for damaged files
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
 

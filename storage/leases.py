@@ -252,10 +252,7 @@ class Leases:
         )
 
     def _keep(self, lease: Lease) -> None:
-        """Let a background thread renew this lease; start the thread if there is none.
-
-        The thread ends when this process ends or holds no lease.
-        """
+        """Let a background thread renew this lease; it ends when this process holds no lease."""
         with self._lock:
             self._held.add(lease)
             if self._renewal is None:

@@ -102,7 +102,6 @@ class Quarantine:
 
 
 def _unused_path(path: Path) -> Path:
-    """Return this path or, if something exists there, this path with a number added."""
     target, count = path, 1
     while target.exists():
         count += 1
@@ -299,10 +298,9 @@ def read_adopted(quarantine: Quarantine, studies: Collection[str] | None = None)
 
 
 def _studies_with_damaged_metrics(quarantine: Quarantine) -> set[str]:
-    """Return the names of the studies that have a damaged or unreadable metrics file.
+    """Return the studies that have a damaged or unreadable metrics file.
 
-    A folder or pipe in place of a metrics file is not moved to quarantine, so each session must find it
-    before it reads metrics.
+    A folder or pipe in its place is not moved to quarantine, so each session must find it.
     """
     layout = quarantine.layout
     unread = [path.parent for path in quarantine.unread]
@@ -386,10 +384,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         return [row for study, row in self._pruned[trial].items() if study != valid]
 
     def _read(self, paths: Sequence[Path], known: set[str]) -> None:
-        """Add the rows in these files of a study; skip files that no longer exist.
-
-        `paths` lists merged files first.
-        """
+        """Add the rows in these files of a study, merged ones first; skip files that no longer exist."""
         contents: dict[Path, bytes] = {}
         for path in paths:
             try:

@@ -178,7 +178,6 @@ def find_leftovers(quarantine: Quarantine, now: float | None = None) -> list[Fin
 
 
 def _unfinished_files(layout: Layout, now: float) -> Iterator[Finding]:
-    """Yield files that were left unfinished a day ago, and damaged checkpoints that were renamed."""
     oldest = now - STALE_AFTER_S
     kept = [layout.weights_folder, layout.final_checkpoints_folder]
     folders = [*kept, *entries(layout.checkpoints_folder)]
@@ -195,9 +194,8 @@ def _unfinished_files(layout: Layout, now: float) -> Iterator[Finding]:
 def _ended_checkpoints(quarantine: Quarantine, now: float) -> Iterator[Finding]:
     """Yield the checkpoints of trials that have ended for good.
 
-    These trials will not be trained again, and no process has resumed them. Failed trials are retried, and
-    pruned ones are trained by other studies. The end time of a trial is from the clock of the machine that
-    trained it.
+    Failed trials are retried, and pruned ones are trained by other studies, unless no process has resumed
+    them. The end time of a trial is from the clock of the machine that trained it.
     """
     columns = ["trial", "status", "reason", "finished"]
     rows = {row["trial"]: row for row in read_latest(quarantine, columns).iter_rows(named=True)}
@@ -251,7 +249,6 @@ class StoreCheck:
 
 
 def _sealed_paths(layout: Layout) -> Iterator[Path]:
-    """Yield the weights, checkpoints, and records of checkpoints, which have their own checksums."""
     kept = entries(layout.weights_folder, ".safetensors"), entries(layout.final_checkpoints_folder, ".pt")
     yield from (path for path in chain(*kept) if not path.name.startswith("."))
     for folder in entries(layout.checkpoints_folder):
@@ -305,10 +302,7 @@ def _incomplete(quarantine: Quarantine) -> Iterator[Finding]:
 
 
 def _conflicting(quarantine: Quarantine) -> Iterator[Finding]:
-    """Yield a finding for each trial with several done rows of different values, as in merged stores.
-
-    Its path is that of the row that counts, even if the row is in a merged file.
-    """
+    """Yield a finding, at the path of the row that counts, for each trial with several different ones."""
     rows = read(quarantine, "trials", ["trial", "status", "metrics"]).filter(status=DONE)
     values = rows.explode("metrics").unnest("metrics").filter(pl.col("name") != "tokens_per_s")
     counts = values.group_by("trial", "name").agg(pl.col("value").n_unique()).filter(pl.col("value") > 1)
@@ -324,8 +318,8 @@ def _conflicting(quarantine: Quarantine) -> Iterator[Finding]:
 def _without_rows(quarantine: Quarantine, damaged: Iterable[Path]) -> Iterator[Finding]:
     """Yield a finding for each trial that has no row, but metrics, a model or a checkpoint.
 
-    A trial with a checkpoint is unfinished. All others have lost their row. Studies with one of the `damaged`
-    files as their rows are left out, because that file is a finding itself.
+    A trial with a checkpoint is unfinished. Studies with `damaged` rows are left out: that is a finding
+    itself.
     """
     layout, folders = quarantine.layout, {path.parent for path in damaged}
     known = set(read_latest(quarantine, ["trial"])["trial"])
@@ -431,7 +425,7 @@ class StoreUpkeep:
         )
 
     def _find_faults(self) -> tuple[list[Finding], list[Path]]:
-        """Return the problems, and all files that were read. The most serious problems come first."""
+        """Return the problems, the most serious first, and all files that were read."""
         layout = self._layout
         kept = (layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)
         for folder in (layout.studies, *kept):
@@ -631,10 +625,7 @@ class StoreUpkeep:
 
     @contextmanager
     def _claimed(self, purpose: str, trials: Iterable[str]) -> Iterator[None]:
-        """Within this context, hold the leases of these trials.
-
-        So no other process trains them. Raise StoreError if a process trains one of them already.
-        """
+        """Hold the leases of these trials; raise StoreError if a process trains one of them."""
         leases, last = self._claims(purpose), last_numbers(self._quarantine)
         held: list[Lease] = []
         try:
@@ -664,9 +655,9 @@ class StoreUpkeep:
         return merge(dataset, load_partition(parts[0], self._quarantine) if parts else {})
 
     def _rewrite(self, dataset: str, study: str, removed: pl.Expr) -> None:
-        """Rewrite a study's files in a dataset without the rows that `removed` selects.
+        """Remove the rows that `removed` selects.
 
-        If another process compacts the files at the same time, it may keep such rows; then rewrite again.
+        Another process that compacts the files may keep such rows; then rewrite again.
         """
         for partition in self._layout.partitions(dataset, [study]):
             while contents := load_partition(partition, self._quarantine):
@@ -682,10 +673,7 @@ class StoreUpkeep:
         return read_latest(self._quarantine, ["study"])["study"].to_list()
 
     def _end_rename(self, new: str) -> int:
-        """Record that a study's renaming is complete; return how many trials have the new name.
-
-        Another study may then use the old name.
-        """
+        """Record that a renaming is complete, so that another study may use the old name."""
         record = self._records.load(new)
         if record is not None and not record.get("rename_ended"):
             self._records.save(new, {**record, "rename_ended": True})

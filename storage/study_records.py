@@ -113,10 +113,7 @@ class StudyRecords:
         self._layout.place.delete(self._layout.study(name))
 
     def _read(self, path: Path) -> _Page | None:
-        """Return the contents of a study record's file; None if it is missing or cannot be read.
-
-        A damaged file is moved to quarantine.
-        """
+        """Return a page, or None if it is missing; move a damaged file to quarantine."""
         try:
             return read_page(path)
         except FileNotFoundError:

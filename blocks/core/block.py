@@ -216,7 +216,7 @@ def register_block(
 
 
 def _constructor_faults(name: str, cls: type[Block], parameters: Sequence[Parameter]) -> list[str]:
-    """Return a fault for each argument that `Block.build` gives to the constructor but that it lacks."""
+    """Return a fault for each argument that `Block.build` gives but the constructor lacks."""
     taken, given = signature(cls).parameters, ("width", "causal", *(each.name for each in parameters))
     if (
         "context" in taken
@@ -235,7 +235,7 @@ def _constructor_faults(name: str, cls: type[Block], parameters: Sequence[Parame
 def _stated_reach(
     name: str, cls: type[Block], reach: Callable[[Settings, CostContext], Reach]
 ) -> Callable[[Settings, CostContext], Reach]:
-    """Return the function of a block's reach; a fault in it becomes a PluginError."""
+    """Let a fault in a reach become a PluginError."""
 
     def stated(settings: Settings, context: CostContext) -> Reach:
         with plugin_errors("reach of block", name, cls):
@@ -248,10 +248,7 @@ def _stated_reach(
 
 
 def _measured_state(name: str, cls: type[Block]) -> Callable[[Settings, CostContext], int]:
-    """Return a function that measures how many numbers a block's state has while it reads a stream.
-
-    The state must have the same size after every piece.
-    """
+    """Return a function that measures a block's state in a stream, whose size must not change."""
 
     def window(settings: Settings, context: CostContext) -> int:
         # on the meta device: the shape is enough, so nothing is computed

@@ -103,10 +103,7 @@ def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
     gain = GAIN_BESIDE_FASTER_CONVOLUTIONS if wider or x.dtype == torch.bfloat16 else GAIN
 
     def products_of(tile: int) -> float:
-        """Return how many multiplications the frequency domain takes with tiles of this size.
-
-        Return infinity if the data do not fit in the processor's caches.
-        """
+        """Return the multiplications with tiles of this size, infinity if data do not fit in the caches."""
         many = sequences if tile == WHOLE else sequences * math.ceil(positions / tile)
         read = length if tile == WHOLE else tile + taps - 1
         made = positions if tile == WHOLE else tile
@@ -195,10 +192,9 @@ class _ByFrequencies(torch.autograd.Function):
 
 
 class _ByTiles(torch.autograd.Function):
-    """Correlation in the frequency domain, tile by tile.
+    """Correlation in the frequency domain, tile by tile, equal to the direct one up to rounding.
 
-    The result equals that of the direct computation up to rounding. A tile reads tile + taps - 1 positions.
-    Tiles are computed in groups whose data fit in the caches.
+    A tile reads tile + taps - 1 positions. Tiles are computed in groups whose data fit in the caches.
     """
 
     @staticmethod
@@ -252,7 +248,7 @@ class _ByTiles(torch.autograd.Function):
 
 
 def _cut(x: Tensor, padding: Sequence[int], tile: int, taps: int) -> tuple[Tensor, int]:
-    """Cut x into overlapping tiles, one for each tile of outputs, and count the outputs of a sequence.
+    """Cut x into overlapping tiles, and count the outputs of a sequence.
 
     The tiles are (batch * tiles, tile + taps - 1, width).
     """
@@ -265,10 +261,7 @@ def _cut(x: Tensor, padding: Sequence[int], tile: int, taps: int) -> tuple[Tenso
 
 
 def _overlap_add(read: Tensor, sequences: int, tile: int) -> Tensor:
-    """Add overlapping tiles at their positions in one tensor (batch, positions, width).
-
-    This is the transpose of `_cut`, which the backward pass needs.
-    """
+    """Add overlapping tiles at their positions (batch, positions, width), the transpose of `_cut`."""
     _, window, width = read.shape
     read = read.view(sequences, -1, window, width)
     total = read.new_empty(sequences, read.shape[1] + 1, tile, width)
@@ -309,10 +302,7 @@ def onednn_has_wider_vectors() -> bool:
 def _gradients_by_positions(
     ctx: SavedContext, inputs: tuple[Tensor, Tensor, Tensor], dy: Tensor
 ) -> list[Tensor | None]:
-    """Return gradients of inputs, weights and biases by the direct computation.
-
-    These gradients can be differentiated again.
-    """
+    """Return gradients by the direct computation, which can be differentiated again."""
     given = [each.view_as(each) for each in inputs]  # views, since inputs may depend on each other
     needed = ctx.needs_input_grad[:3]
     y = _by_positions(given[0], given[1], given[2], *ctx.padding)
@@ -361,11 +351,10 @@ def _transforms(
 
 
 def _join_rows(around: int, of_real: Tensor, of_complex: Tensor) -> Tensor:
-    """Join the rows of real and complex frequencies to one transform matrix.
+    """Join the rows of real and complex frequencies, by frequency, to one transform matrix.
 
-    The rows are sorted by frequency. Each row gives one product of real numbers. A real frequency takes one
-    product, whose row is in `of_real`. A complex frequency takes three, in `of_complex`. The first frequency
-    is real. The last one is real if the number of positions `around` is even.
+    Each row gives one product of real numbers: `of_real` one a frequency, `of_complex` three. The first
+    frequency is real, and so is the last one if the number of positions `around` is even.
     """
     ends = -1 if around % 2 == 0 else None
     last = of_real[around // 2 :] if ends else of_real[:0]

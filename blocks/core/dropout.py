@@ -87,10 +87,7 @@ RandomCall = DropoutCall | KeyCall
 
 @dataclass(slots=True)
 class _Recording:
-    """Recorder of the random draws of a forward pass, or the source of numbers drawn in advance.
-
-    Without `drawn`, it records. With `drawn`, it passes one of these tensors to each call, in order.
-    """
+    """Recorder of the draws of a forward pass or, with `drawn`, the source of one tensor for each call."""
 
     drawn: Iterator[Tensor] | None = None
     calls: list[RandomCall] = field(default_factory=list[RandomCall])
@@ -100,10 +97,6 @@ class _Recording:
         return x if factors is None else x * factors
 
     def factors_of(self, shape: torch.Size, rate: float, dtype: torch.dtype) -> Tensor | None:
-        """Return the dropout factors that were drawn in advance for this call.
-
-        While recording, record the call and return None.
-        """
         if self.drawn is None:
             self.calls.append(DropoutCall(shape, rate, dtype))
             return None

@@ -55,6 +55,6 @@ def build_plugin_part(
 
 
 def _trained_parts(module: nn.Module) -> Iterator[nn.Module | Tensor]:
-    """Yield a module's parameters, and its parts that keep buffers, such as running statistics."""
+    """Yield the parameters, and the parts that keep buffers, such as running statistics."""
     yield from module.parameters()
     yield from (each for each in module.modules() if any(True for _ in each.buffers(recurse=False)))

@@ -269,16 +269,14 @@ class PairPositions(nn.Module):
         return functional.pad(others, (1, 0))[..., distances.abs()] * distances.sign()
 
     def _draw(self, count: int, x: Tensor, mask: Tensor | None) -> Tensor:
-        """Draw random position numbers below `count` in increasing order, one for each position of x."""
         lengths = None if mask is None else mask.sum(1)
         return draw_positions(count, x.shape[1], lengths, device=x.device, training=self.training)
 
     def check(self, start: int, length: int) -> None:
-        """Check that there are enough position numbers.
+        """Check that there are enough numbers for `length` positions from `start` on.
 
-        They are needed for `length` positions from `start` on. Consecutive numbers have no limit. If numbers
-        are random, raise BuildError for a piece of a sequence, or for a sequence that is longer than the
-        count of numbers.
+        Consecutive ones have no limit. If numbers are random, raise BuildError for a piece of a sequence,
+        and for one that is too long.
         """
         if self.count is None:
             return

@@ -93,10 +93,9 @@ class SelfAttention(Block):
         return self._merge(attend_unfused(q, k, v, visible, self.dropout, scoring=scoring)), known
 
     def _scoring(self, q: Tensor, seen: Tensor, mask: Tensor | None) -> Scoring:
-        """Return the rule that turns query-key products into scores, with the biases of these queries.
+        """Return how products of these queries become scores, with biases by distance.
 
-        A bias depends on the distance between query and key. The keys are mapped from `seen` (batch,
-        keys, …).
+        The keys are mapped from `seen` (batch, keys, …).
         """
         if self.bias is None:
             return self.unbiased
@@ -121,7 +120,6 @@ class SelfAttention(Block):
         return each if groups == 1 else each.repeat_interleave(groups, 1)
 
     def _merge(self, y: Tensor) -> Tensor:
-        """Join the heads' outputs (batch, heads, length, head_width), and apply the last map."""
         batch, heads, length, width = y.shape
         rows = y.transpose(1, 2).reshape(batch * length, heads * width)
         return self.output(rows).view(batch, length, self.output.out_features)
@@ -270,10 +268,9 @@ _ANY_KERNEL = nullcontext()
 
 
 def _loses_gradients(k: Tensor) -> bool:
-    """Return whether fused attention would lose gradients.
+    """Return whether fused attention on a GPU inside `torch.vmap` would lose gradients.
 
-    This happens for k on a GPU inside `torch.vmap`: the kernel cannot see that gradients are needed (torch
-    2.13).
+    The kernel cannot see that gradients are needed (torch 2.13).
     """
     return k.is_cuda and not torch.compiler.is_compiling() and debug_unwrap(k) is not k
 

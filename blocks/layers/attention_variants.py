@@ -22,9 +22,8 @@ from .head_parts import HeadNorm, turn
 def _fading_weights(q: Tensor, k: Tensor, log_gates: Tensor, scale: float) -> Tensor:
     """Return the weights of causal attention with forget gates, (batch, heads, queries, keys).
 
-    Each position's gate reduces the weights of all earlier keys. q and k are (batch, heads, length,
-    head_width); the queries are at the last positions of the keys. `log_gates` (batch, heads, keys) are the
-    logarithms of the gates, in at least single precision.
+    q and k are (batch, heads, length, head_width); the queries are at the last positions of the keys.
+    `log_gates` (batch, heads, keys) are in at least single precision.
     """
     # the log gates between a key and a query add up to a difference of running sums
     total = log_gates.cumsum(-1)  # (batch, heads, keys)
@@ -210,21 +209,16 @@ class LatentAttention(Block):
         return self._attend(self._queries(x, angles), known, None, causal=True), known
 
     def _angles(self, x: Tensor, start: int, mask: Tensor | None) -> Tensor | None:
-        """Return the rotation angles of keys and queries, ((batch,) length, rope_width / 2)."""
         return self.positions.angles(x, self.turned, start=start, mask=mask) if self.turned else None
 
     def _latents(self, x: Tensor, angles: Tensor | None) -> Tensor:
-        """Return the vector that a stream stores for each position, (batch, length, latent + rope_width).
-
-        It has the latent vector, from which keys and values are computed, and the rotated key.
-        """
+        """Return the latent vector and rotated key of each position, which a stream stores."""
         c, key = self.down(x).split([self.latent, self.turned], -1)
         if angles is not None:
             key = turn(key, angles)
         return torch.cat([self.norm(c), key.to(c.dtype)], -1)
 
     def _queries(self, x: Tensor, angles: Tensor | None) -> Tensor:
-        """Return the queries, (batch, heads, length, head_width + rope_width)."""
         if self.query_down is not None and self.query_norm is not None:
             x = self.query_norm(self.query_down(x))
         q = self.query(x).unflatten(2, (self.heads, -1)).transpose(1, 2)

@@ -175,10 +175,7 @@ class PersistentConv(Block):
         return self.act(y)
 
     def _from_left(self, length: int) -> Tensor | None:
-        """Return what the left padding adds to the outputs, (1, length, width).
-
-        It is zero for outputs that the padding cannot reach.
-        """
+        """Return what the left padding adds to the outputs, (1, length, width)."""
         rows = self.padding.left
         if rows is None:
             return None

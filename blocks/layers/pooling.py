@@ -152,21 +152,19 @@ def try_fused_pooling(
 
 
 class _Chunk(NamedTuple):
-    """A part of a batch, with its products z = W x. It has some rows, or some time steps of one row."""
+    """Some rows of a batch, or some time steps of one row, with their products z = W x."""
 
     rows: slice
     times: slice
     z: Tensor  # (rows, times, width)
 
     def of(self, numbers: Tensor) -> Tensor:
-        """Return the elements of `numbers` (batch, length) in this chunk, (rows, times)."""
         return numbers[self.rows, self.times]
 
     def add_positive_sums(self, sums: Tensor, across: Tensor, weights: Tensor) -> None:
-        """Add Σ α x over the time steps with z > 0 to `sums`.
+        """Add Σ α x over the time steps with z > 0 to `sums` (batch, columns, width), overwriting z.
 
-        `sums` is (batch, columns, width). x is the argument `across` (batch, columns, length), and the
-        weights α are `weights` (rows, times). This overwrites z.
+        x is `across` (batch, columns, length), and the weights α are `weights` (rows, times).
         """
         sums[self.rows].baddbmm_(across[self.rows, :, self.times] * weights.unsqueeze(1), self.z.gt_(0))
 
@@ -188,18 +186,17 @@ def _iter_chunks(x: Tensor, weight: Tensor) -> Iterator[_Chunk]:
 def _slopes(across: Tensor, weights: Tensor, above: Tensor, negative_slope: float) -> Tensor:
     """Return Σ α x · act′(z) over all time steps, (batch, columns, width).
 
-    The slope act′ of the activation is 1 where z > 0, else `negative_slope`. x is the argument `across`
-    (batch, columns, length), α is `weights` (batch, length), and `above` is Σ α x over the times with z > 0.
+    x is `across` (batch, columns, length), α is `weights` (batch, length), and `above` is Σ α x where z > 0,
+    where act′ is 1; elsewhere it is `negative_slope`.
     """
     everywhere = torch.bmm(across, weights.unsqueeze(-1))
     return torch.add(negative_slope * everywhere, above, alpha=1 - negative_slope)
 
 
 class _FusedAttentionPool(torch.autograd.Function):
-    """Autograd function: the attention pool of h = act(W x).
+    """The attention pool of h = act(W x): Σ α_t h_t with α = softmax(e) and e = tanh(w · h + b).
 
-    It is Σ α_t h_t with α = softmax(e) and e = tanh(w · h + b). Since e is at most 1, exp(e) needs no
-    stabilisation.
+    Since e is at most 1, exp(e) needs no stabilisation.
     """
 
     @staticmethod
@@ -225,10 +222,7 @@ class _FusedAttentionPool(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: SavedContext, gradient: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
-        """Return the gradients, given the gradient g of the output y.
-
-        The gradient at h_t is α_t g + u_t w, where u_t = α_t (1 − e_t²) (g · h_t − g · y).
-        """
+        """Return gradients, that of h_t being α_t g + α_t (1 − e_t²) (g · h_t − g · y) w."""
         x, across, weight, ahead, scores, shares, slopes, y = ctx.saved_tensors
         above, level = torch.zeros_like(slopes), -(gradient * y).sum(1).view(-1, 1, 1)
         u = shares * (1 - scores.square())
@@ -243,11 +237,10 @@ class _FusedAttentionPool(torch.autograd.Function):
 
 
 class _FusedMeanPool(torch.autograd.Function):
-    """Autograd function: the mean pool of h = act(W x), Σ h_t / T."""
+    """The mean pool of h = act(W x), Σ h_t / T."""
 
     @staticmethod
     def forward(ctx: SavedContext, x: Tensor, weight: Tensor, negative_slope: float) -> Tensor:
-        """Map (batch, length, columns) to (batch, width). The last column of x is 1, or 0 where masked."""
         across = x.mT.contiguous()
         shares = across[:, -1] / across[:, -1].sum(1, keepdim=True)
         above = x.new_zeros(*across.shape[:2], len(weight))

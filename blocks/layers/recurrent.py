@@ -261,7 +261,6 @@ class Recurrent(Block):
     def _run(
         self, layer: RecurrentLayer, x: Tensor, start: tuple[Tensor, ...], mask: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Run one layer: return its outputs, and the states after each row's last valid position."""
         has_kernels = self.use_fused and _has_kernels(x)
         if has_kernels and _needs_single_precision(x):
             with without_autocast(x.device):
@@ -274,7 +273,6 @@ class Recurrent(Block):
 
 
 def _for_kernel(*weights: Tensor) -> tuple[Tensor, ...]:
-    """Return a layer's weights for a fused kernel; cuDNN on a GPU needs them in one block of memory."""
     if not weights[0].is_cuda:
         return weights
     return side_by_side(*weights)
@@ -288,10 +286,7 @@ def side_by_side(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 def _last_positions(mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the index of each row's last valid position in a mask (batch, length).
-
-    It is a pair of tensors, the numbers of the rows and the positions.
-    """
+    """Return the numbers of all rows of a mask (batch, length), and their last valid positions."""
     return torch.arange(len(mask), device=mask.device), mask.sum(1) - 1
 
 
@@ -305,18 +300,17 @@ def _needs_single_precision(x: Tensor) -> bool:
 
 
 def _is_one_step_of_cudnn(x: Tensor) -> bool:
-    """Return whether x is a single step that cuDNN would compute.
+    """Return whether cuDNN would copy the weights for the single step x, and keep them for gradients.
 
-    For such a step cuDNN's kernel would copy the weights. A decoder with input feeding needs many such steps:
-    a copy for each would be kept for gradients.
+    A decoder with input feeding needs many such steps.
     """
     return x.is_cuda and x.shape[1] == 1
 
 
 def _has_kernels(x: Tensor) -> bool:
-    """Return whether fused kernels support x on its device.
+    """Return whether fused kernels support x: not in torch.compile and vmap.
 
-    They support neither torch.compile nor vmap. On the meta device a training step is that of a CPU.
+    On the meta device a training step is that of a CPU.
     """
     fused = ("cpu", "cuda", "meta") if torch.is_grad_enabled() else ("cpu", "cuda")
     return x.device.type in fused and not are_operations_rewritten()

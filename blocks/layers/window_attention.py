@@ -184,7 +184,6 @@ class WindowAttention(nn.Module):
         return compute_window(form, given, kept)
 
     def _draw(self, pieces: Sequence[QueryChunk], given: WindowInputs) -> list[Tensor]:
-        """Draw a dropout mask for each piece's weights; return an empty list without dropout."""
         heads, batch = given.q.shape[:2]
         sizes = ((piece.query_count, piece.key_count + given.num_extra) for piece in pieces)
         drawn = (self.dropout.draw_mask(torch.Size((heads, batch, *size)), like=given.q) for size in sizes)
@@ -281,7 +280,6 @@ def split_heads(y: Tensor, heads: int) -> Tensor:
 
 
 def _by_head(y: Tensor, heads: int, maps: int) -> Tensor:
-    """Reshape (batch, length, maps · width) to (maps, heads, batch, length, head_width)."""
     batch, length, width = y.shape
     return y.view(batch, length, maps, heads, width // (maps * heads)).permute(2, 3, 0, 1, 4)
 

@@ -145,8 +145,8 @@ class AdaptiveSoftmax(nn.Module):
     def _head(self, x: Tensor) -> Tensor:
         """Return the scores of the first step: frequent symbols, then one for each other cluster.
 
-        Both use the first cluster's projection, if there is one. A single product with the concatenated
-        weights avoids copying the scores, which are larger than the weights.
+        A single product with the concatenated weights avoids copying the scores, which are larger than the
+        weights.
         """
         words, choice = self.words, self.choice
         if self.clusters[0].projected:

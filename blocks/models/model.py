@@ -237,7 +237,6 @@ class Model(BaseModel[ResidualStack]):
         return x.squeeze(1) if self.pooled else x
 
     def _hidden_stream(self, inputs: Tensor, state: StreamState) -> tuple[Tensor, StreamState]:
-        """Return the last hidden vectors of the next piece of each stream, and the new state."""
         if not self.config.interface.causal or self.decoder is not None:
             raise BuildError("expected a causal model for a stream, got one that sees the future")
         if self.positions.kind.by_length:
@@ -252,10 +251,9 @@ class Model(BaseModel[ResidualStack]):
     def _embed(
         self, inputs: Tensor, start: int, lengths: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the body's input (batch, length, width), and position vectors or None.
+        """Return the body's input (batch, length, width), and position vectors that it adds again, or None.
 
-        The body adds these vectors again. The first position is `start`. Raise BuildError for sequences
-        without positions, for which few blocks are defined.
+        Raise BuildError for sequences without positions, for which few blocks are defined.
         """
         if not inputs.shape[1]:
             raise BuildError(f"expected sequences of at least 1 position, got {tuple(inputs.shape)}")
@@ -348,7 +346,6 @@ class TransductionModel(BaseModel[AnyTransducer]):
         return self.dropout(self.target(tokens) * self.scale)
 
     def _hidden(self, source: Tensor, target: Tensor) -> Tensor:
-        """Return the input of the output layer, (batch, m, width)."""
         _check_input("source", source, "symbols (batch, n)")
         _check_input("target", target, "symbols (batch, m)")
         written = self._embed_target(shift_right(target))
@@ -356,9 +353,9 @@ class TransductionModel(BaseModel[AnyTransducer]):
 
 
 def _valid(tokens: Tensor) -> Tensor:
-    """Return a mask (batch, n) that is true at valid positions.
+    """Return a mask (batch, n); an empty sequence counts as one of length 1.
 
-    An empty sequence is computed as one of length 1: a softmax over no position has no finite gradient.
+    A softmax over no position has no finite gradient.
     """
     valid = tokens != PAD
     valid[:, :1] = True
@@ -448,11 +445,10 @@ def build(
 
 @torch.no_grad()
 def _scale_last_maps(body: ResidualStack, rule: ResidualInit) -> None:
-    """Scale the last map of each sub-layer by `rule`.
+    """Divide the last map of each sub-layer by √(number of sub-layers), or set it to zero.
 
-    It is divided by √(number of sub-layers), or set to zero. Division keeps the scale of the sum of
-    sub-layers (Radford et al. 2019, GPT-2, section 2.3). With zeros, the model begins as the identity (Zhang
-    et al. 2019, Fixup). Blocks that do not end with a map keep their weights.
+    Division keeps the scale of their sum (Radford et al. 2019, GPT-2, section 2.3). With zeros, the model
+    begins as the identity (Zhang et al. 2019, Fixup). Blocks that do not end with a map keep their weights.
     """
     for block in body.modules():
         if isinstance(block, Block) and block.last_map is not None:
@@ -557,10 +553,7 @@ def _mask(inputs: Tensor, lengths: Tensor | None) -> Tensor | None:
 
 
 def _recipe_faults(recipe: Recipe) -> list[str]:
-    """Return a message for each part of a recipe that cannot be built.
-
-    These are unfilled holes, search dimensions without a value, and blocks without a module.
-    """
+    """Return a message for each hole, open dimension and block without a module."""
     faults = [f"hole {{{name}}} is not filled" for name in recipe.holes]
     faults += [f"search dimension {path} has no value" for path, _ in recipe.dimensions]
     for name in dict.fromkeys(

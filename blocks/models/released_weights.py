@@ -106,10 +106,9 @@ def _read(path: Path | str) -> Mapping[str, Tensor]:
 
 
 def _faults(saved: Mapping[str, Tensor], wanted: Sequence[_Tensor]) -> Iterator[str]:
-    """Yield a message for each saved tensor that does not fit the model.
+    """Yield a message for each tensor that is missing or unexpected, or has another shape.
 
-    It is missing or unexpected, or has a wrong shape or wrong numbers. Numbers are checked only in a tensor
-    with `same_as`, which must equal the saved tensor of that name.
+    A tensor with `same_as` must equal the saved tensor of that name.
     """
     for one in wanted:
         if one.name not in saved:
@@ -156,7 +155,6 @@ _SIZES = ("N", "filter", "span", "heads", "adaptive", "ramp")
 
 
 def _body_faults(model: Model) -> Iterator[str]:
-    """Yield a message for each part of the recipe that the released program cannot build."""
     width, spans = model.config.settings.d_model, set[nodes.Value]()
     for node in dict.fromkeys(nodes.walk(model.recipe.root)):
         if isinstance(node, nodes.SumNode | nodes.TiedNode):
@@ -213,7 +211,7 @@ def _parts(model: Model) -> list[nn.Module]:
 
 
 def _clustered_ends(model: Model) -> Iterator[_Tensor]:
-    """Yield the released program's tensors for a clustered embedding and a clustered softmax.
+    """Yield the tensors of a clustered embedding and a clustered softmax.
 
     If the softmax is tied, the program saves their tables and projections twice. The scores of clusters are
     saved in reverse order.
@@ -241,10 +239,7 @@ def _clustered_ends(model: Model) -> Iterator[_Tensor]:
 
 
 def _attention(part: _Attention, theirs: str, ours: str) -> Iterator[_Tensor]:
-    """Yield the released program's tensors for an attention block.
-
-    They are projections, persistent vectors and spans. Several projections are one tensor in our model.
-    """
+    """Yield the projections, persistent vectors and spans of an attention block."""
     width = part.output.weight.shape[0]
     if isinstance(part, AllAttention):
         places = {"query": "query", "key": "key_value", "val": "key_value", "out": "output"}

@@ -474,10 +474,7 @@ def _assert_later_inputs_hidden(block: Block, length: int, rounding: float) -> N
 
 
 def _assert_reach(touched: Tensor, reach: Reach) -> None:
-    """Check that a block sees exactly as far as `reach` says.
-
-    A reach beyond the end of the sequence counts as the whole sequence.
-    """
+    """Check the reach; beyond the end of the sequence it counts as the whole sequence."""
     length = len(touched)
     seen = {source - target for source, target in touched.nonzero().tolist()}
     expected = tuple(int(min(side, length - 1)) for side in (reach.left, reach.right))

@@ -241,13 +241,11 @@ POSITION_CHECKS: tuple[Callable[[str], None], ...] = (
 
 
 def _require(condition: object, message: str) -> None:
-    """Raise ConformanceError with this message unless the condition holds."""
     if not condition:
         raise ConformanceError(message)
 
 
 def _assert_like(found: object, shape: tuple[int, ...], inputs: str) -> None:
-    """Assert that the output for these inputs is a tensor of this shape with finite numbers."""
     if not isinstance(found, Tensor):
         raise ConformanceError(f"expected a tensor of shape {shape}, got {describe_value(found)}")
     _require(found.shape == shape, f"expected an output of shape {shape}, got {tuple(found.shape)}")
@@ -273,7 +271,6 @@ def _make_encoding(name: str, width: int = WIDTH) -> PositionalEncoding:
 
 
 def _added(name: str, length: int, start: int = 0, width: int = WIDTH) -> Tensor:
-    """Return the vectors that an encoding adds to two sequences from `start` on, (2, length, width)."""
     return _make_encoding(name, width)(torch.zeros(2, length, width), start)[0].detach()
 
 

@@ -164,13 +164,8 @@ def _arguments(kind: Callable[..., Any], settings: Settings, width: int) -> dict
 class _Part(NamedTuple):
     """One linear map of the block, and the weights of the other layer that it corresponds to.
 
-    `how` says how the map is built from the other layer's weights:
-
-    - "rows": the rows of several weights below each other.
-    - "taps": the same, with taps as columns.
-    - "product": the second weight times the first.
-
-    If `rows` are given, only these rows of the other weight are read.
+    `how` is "rows", for the rows of several weights, "taps", for such rows as columns, or "product", for the
+    second weight times the first. If `rows` are given, only these rows of the other weight are read.
     """
 
     name: str
@@ -180,7 +175,6 @@ class _Part(NamedTuple):
     rows: tuple[int, ...] | None = None
 
     def read(self, weights: Mapping[str, Tensor]) -> Tensor:
-        """Build the map from weights of the other layer, in the block's shape."""
         parts = [weights[name].detach() for name in self.theirs]
         if self.rows is not None:
             parts = [each[list(self.rows)] for each in parts]
@@ -330,10 +324,7 @@ def _find(pattern: str, theirs: Mapping[str, Tensor]) -> str | None:
 
 
 def _fused_parts(maps: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> list[_Part]:
-    """Match several maps of the block to one weight of the other layer, such as a joint q, k and v.
-
-    Also match the short convolution that follows these maps.
-    """
+    """Match maps of the block, and their short convolution, to one weight, such as that of q, k and v."""
     for pattern, names in _FUSED:
         fused = _find(pattern, theirs)
         if fused is None or not maps.keys() >= set(names):
@@ -467,10 +458,7 @@ _RULES: tuple[Init, ...] = ("glorot", "uniform", "he", "lecun")
 
 
 def _equally_distributed(ours: Sequence[Tensor], theirs: Sequence[Tensor], level: float) -> bool:
-    """Test whether the initial weights of two layers have the same distribution.
-
-    Weights with a constant initial value must be equal.
-    """
+    """Test whether initial weights have the same distribution, or are constants that are equal."""
     if all(each.equal(draws[0]) for draws in (ours, theirs) for each in draws):
         return torch.allclose(ours[0].sort().values, theirs[0].sort().values, rtol=1e-5, atol=1e-6)
     from scipy.stats import ks_2samp  # noqa: PLC0415 -- slow, and few need it

@@ -10,7 +10,7 @@ from typing import TypeVar
 from ...errors import ActivememError
 from ...grammar import Role, configure, lookup, nodes, parse, render
 from ...grammar.vocabulary.spec import REQUIRED, CostContext, block_code, spec_of
-from . import conformance, equations
+from . import conformance, equations  # noqa: F401 -- equations registers the references
 from .fixtures import WIDTH, example_block, make_block, random_sequences, states_reach
 from .other_layers import (
     OtherLayer,
@@ -29,8 +29,6 @@ from .references import (
     outputs_equal_the_reference,
     outputs_equal_the_reference_at_lengths,
 )
-
-__all__ = ["Check", "Passport", "equations", "verify_block"]  # importing equations registers the references
 
 _FAULTS = (AssertionError, ActivememError, ArithmeticError, AttributeError, LookupError, RuntimeError)
 _FAULTS += (NotImplementedError, TypeError, ValueError)
@@ -126,7 +124,6 @@ _COMPARISONS = {"outputs": compare_with_layer, "initial weights": compare_initia
 
 
 def _own_checks(node: nodes.BlockNode, text: str) -> list[Check]:
-    """Return the checks of a block against its reference and its specification."""
     reach = _reach(node, text)
     return [
         _compared("outputs", _outputs, node, text),
@@ -170,10 +167,7 @@ def _check(name: str, run: Callable[[], tuple[bool | None, str]]) -> Check:
 
 
 def _suite(name: str, checks: Sequence[Callable[..., None]], text: str, finding: str) -> Check:
-    """Run several conformance checks, and return them as one passport entry.
-
-    The entry has `finding` if all pass. Each check runs for bidirectional and for causal models.
-    """
+    """Run conformance checks for bidirectional and causal models; if all pass, the entry has `finding`."""
 
     def run() -> tuple[bool, str]:
         for check in checks:
@@ -185,7 +179,7 @@ def _suite(name: str, checks: Sequence[Callable[..., None]], text: str, finding:
 
 
 def _run(check: Callable[..., ResultT], *given: object, causal: bool) -> ResultT:
-    """Run a conformance check. An AssertionError then says which check failed, and in which model."""
+    """Run a check. An AssertionError then says which check failed, and in which model."""
     try:
         return check(*given, causal=causal)
     except AssertionError as error:

@@ -145,7 +145,6 @@ def _batch_faults(block: Block, x: Tensor) -> Iterator[str]:
 def _training_faults(
     block: Block, x: Tensor, sees: Callable[[Tensor], Iterator[str]] | None
 ) -> Iterator[str]:
-    """Yield the faults of a block that is in training mode. `sees` yields those of its reach."""
     is_random = not torch.equal(block(x), block(x))
 
     def one_by_one(rows: Tensor) -> Tensor:  # dropout draws the same for each row
@@ -197,10 +196,9 @@ def _reach_faults(moved: Tensor, stated: Reach, *, causal: bool) -> Iterator[str
 
 @torch.no_grad()
 def _moved_outputs(block: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """Return which outputs change when one input changes, as booleans (inputs, outputs).
+    """Return which outputs change when one input of x (1, length, width) does, as (inputs, outputs).
 
-    The inputs of `x` (1, length, width) are changed in turn. The block computes in double precision. Changes
-    must exceed rounding, which may differ between the rows of a batch.
+    Changes must exceed rounding, which may differ between the rows of a batch.
     """
     length = x.shape[1]
     # the sequence, then one copy for each changed position

@@ -3,10 +3,10 @@
 `seq2seq` is an encoder with one of several decoders, and `neural_gpu` the family that works on an image.
 """
 
-from . import neural_gpu, seq2seq  # each registers its blocks
-
-__all__ = ["neural_gpu", "seq2seq"]
-
 from ...lazy_exports import lazy_exports
+
+# each registers its blocks
+from . import neural_gpu as neural_gpu
+from . import seq2seq as seq2seq
 
 __getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -114,10 +114,7 @@ class ImageCGRU(Initialisable):
         return spread.unflatten(-1, weight.shape[:3])
 
     def _convolve(self, image: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        """Convolve an image without changing its size.
-
-        It is padded with zeros. Only the number of maps may change.
-        """
+        """Convolve an image, padded with zeros, without changing its size."""
         x = image.permute(0, 3, 1, 2)  # (batch, maps, width, length)
         if self.after > self.before:  # an even kernel
             x = functional.pad(x, (0, 1, 0, 1))
@@ -187,10 +184,9 @@ class ImageEncoder(nn.Module):
     def _read(
         self, source: Tensor, source_mask: Tensor | None, length: int, sizes: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the image of a source, and the image's mask.
+        """Return the image of a source with `length` positions, and its mask.
 
-        The image has `length` positions. `sizes` (batch,) are the positions of each sequence's own image;
-        None means `length` for all.
+        `sizes` (batch,) are the positions of each sequence's own image; None means `length` for all.
         """
         x = zero_masked(source, source_mask)[:, :length]
         image = self._first_image(x, length)
@@ -208,7 +204,6 @@ class ImageEncoder(nn.Module):
         return image, mask
 
     def _first_image(self, source: Tensor, length: int) -> Tensor:
-        """Return the image of a source (batch, n, ·) before the first step. It has `length` positions."""
         if self.entry is None or self.norm is None:
             x = source if self.entry is None else self.entry(source).to(source.dtype)
             return functional.pad(x.unsqueeze(1), (0, 0, 0, length - x.shape[1], 0, self.width - 1))
@@ -381,10 +376,7 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
         return [unit for unit in self.decoder.units if isinstance(unit, ImageCGRU)]
 
     def _contributions(self, outputs: Tensor) -> list[Tensor]:
-        """Return what embedded outputs (…, width) on the tape add to each unit.
-
-        Each element is (…, columns, kernel, 3 * maps).
-        """
+        """Return what outputs (…, width) add to each unit, (…, columns, kernel, 3 * maps)."""
         written = outputs if self.written is None else self.written(outputs)
         columns = self.reader.width
         return [unit.tape_contribution(written, columns, everywhere=self.everywhere) for unit in self._units]
@@ -396,7 +388,6 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
     def _extend_tape(
         self, tape_contributions: tuple[Tensor, ...], new_contributions: list[Tensor], place: int
     ) -> tuple[Tensor, ...]:
-        """Return the tape's contributions after one more output at `place`."""
         found: list[Tensor] = []
         for before, added, unit in zip(tape_contributions, new_contributions, self._units, strict=True):
             columns, kernel = added.shape[1:3]

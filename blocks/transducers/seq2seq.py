@@ -255,11 +255,7 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
     def _run(
         self, state: RecurrentDecoderState, target: Tensor
     ) -> tuple[Tensor, Tensor | None, RecurrentDecoderState]:
-        """Return all hidden states h′, all contexts c, and the new state.
-
-        Hidden states and contexts are (batch, m, units) each. A context is the attention's weighted mean of
-        the source; without attention c is None.
-        """
+        """Return all hidden states h′ and contexts c (batch, m, units), and the new state."""
         if self.merge is None:
             return self._attend(state, target)
         found: list[tuple[Tensor, Tensor]] = []
@@ -345,10 +341,7 @@ class StackDecoder(Decoder[StackDecoderState]):
     def _cross(
         self, crossing: CrossAttention, x: Tensor, known: tuple[Tensor, Tensor], mask: Tensor | None
     ) -> Tensor:
-        """Apply a cross-attention to `x`, with the keys and values `known` of the source.
-
-        If the stack recomputes its sub-layers, the backward pass also computes this attention again.
-        """
+        """Attend to the source; if the stack recomputes its sub-layers, the backward pass does so again."""
         if not self.body.recomputes:
             return crossing(x, known, mask)
 
@@ -465,10 +458,7 @@ def _decoder(settings: Settings, context: Context) -> AnyDecoder:
 
 
 def _block(node: nodes.Node, context: Context, settings: Settings) -> Recurrent:
-    """Build a recurrent encoder or decoder, which reads vectors of the model's width.
-
-    `settings` give the number of its units.
-    """
+    """Build a recurrent encoder or decoder, which reads vectors of the model's width."""
     assert isinstance(node, nodes.BlockNode)
     units = recurrent_units(settings, context.width)
     block = build_block(node, Context(config=configure(context.config, d_model=units)))
@@ -479,11 +469,7 @@ def _block(node: nodes.Node, context: Context, settings: Settings) -> Recurrent:
 
 
 def _recipe(settings: Settings, name: str) -> nodes.Node:
-    """Return the recipe of the encoder or the decoder.
-
-    It is the value of the setting `name`. Raise BuildError if the setting is still a placeholder (hole) or a
-    search dimension.
-    """
+    """Return the recipe of the encoder or decoder; raise BuildError if it is still open."""
     node = settings[name]
     if not isinstance(
         node, nodes.BlockNode | nodes.SumNode | nodes.SeriesNode | nodes.RepeatNode | nodes.TiedNode

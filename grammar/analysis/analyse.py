@@ -406,8 +406,8 @@ def _partly_analysed(recipe: str | Recipe, config: ModelConfig, wanted: WantedCo
 class _Analyser:
     """Builder of a recipe's tree of ModelPart objects, for sequences of `length` tokens.
 
-    `places` are the names of a part's modules in the measured model. In that model each repeat has at most
-    _MOST_COPIES copies.
+    `places` are the names of a part's modules in the measured model, whose repeats have at most _MOST_COPIES
+    copies.
     """
 
     config: ModelConfig
@@ -416,7 +416,6 @@ class _Analyser:
     wanted: WantedCosts = "flops"
 
     def model(self, root: Node, scored: int) -> ModelPart:
-        """Return a ModelPart for the whole model, with its parts in the order in which the data flows."""
         if isinstance(root, BlockNode) and (spec := lookup(root.name)) and spec.role is Role.TRANSDUCER:
             return self._transduction(root, scored)
         found, config = self._frame(scored), self.config
@@ -439,7 +438,6 @@ class _Analyser:
         return replace(series("model", tuple(parts)), shared={})
 
     def layers(self, node: Value, places: _Places, share: float = 1.0) -> ModelPart:
-        """Return a ModelPart for a series, a repeated part or one sub-layer."""
         match node:
             case SeriesNode():
                 return self._series(node, places, share)
@@ -465,10 +463,7 @@ class _Analyser:
                 return self._sublayer(node, _layer_names(places, 1), share)
 
     def _series(self, node: SeriesNode, places: _Places, share: float) -> ModelPart:
-        """Return a ModelPart for a series `a >> b` of parts in a residual stack.
-
-        A pool outputs one vector, so the parts after it get a length of one.
-        """
+        """Join the parts of a series; after a pool, the others see a single vector."""
         parts: list[ModelPart] = []
         model = self
         for part in node.parts:
@@ -480,16 +475,12 @@ class _Analyser:
         return series(render(node), tuple(parts))
 
     def _sublayer(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
-        """Return a ModelPart for a sub-layer with the parameters of its normalisation, which a pool lacks."""
         branch = self._branch(node, tuple(f"{name}.part" for name in modules), share)
         norm = 0 if output_kind(node) == VECTOR else self._norm_parameters
         return replace(branch, parameters=branch.parameters + norm, modules=modules)
 
     def _branch(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
-        """Return a ModelPart for the content of a sub-layer, such as a block or a sum, without normalisation.
-
-        For a sum it also calls itself with each part.
-        """
+        """Return the content of a sub-layer, such as a block or a sum, without normalisation."""
         match node:
             case BlockNode():
                 return self.block(node, modules, share)
@@ -510,7 +501,6 @@ class _Analyser:
                 return self.layers(node, tuple((name, 0) for name in modules), share)
 
     def block(self, block: BlockNode, modules: tuple[str, ...], share: float) -> ModelPart:
-        """Return a ModelPart for a block by itself, without the normalisation of its sub-layer."""
         spec, context = spec_of(block.name), CostContext(config=self.config, length=self.length)
         settings = spec.settings(block)
         match self.wanted:
@@ -541,7 +531,6 @@ class _Analyser:
         )
 
     def _transduction(self, root: BlockNode, scored: int) -> ModelPart:
-        """Return a ModelPart for a model that maps a source to a target sequence, both of `length` tokens."""
         found: Numbers = {}
         if self.wanted != "reach":
             found = measure("transducer", root, self.config, length=self.length, scored=scored)
@@ -570,10 +559,9 @@ class _Analyser:
         )
 
     def _encoder_decoder(self, settings: Settings, found: Numbers) -> tuple[ModelPart, ...]:
-        """Return the parts of a `seq2seq` model: encoder, decoder and the connections between them.
+        """Return encoder, decoder and the connections between them.
 
-        The encoder needs no state during generation. The vectors that the decoder reads from it count as
-        state of the attention.
+        What the decoder reads from the source counts as state of the attention.
         """
         encoder, decoder = settings["encoder"], settings["decoder"]
         recurrent = is_recurrent(decoder)
@@ -603,7 +591,7 @@ class _Analyser:
     def _stack(
         self, label: str, node: Value, found: Numbers, *, units: int, causal: bool, module: str
     ) -> ModelPart:
-        """Return a ModelPart for an encoder or decoder of `seq2seq`: a recurrent block or residual stack."""
+        """Return an encoder or decoder of `seq2seq`: a recurrent block or residual stack."""
         total = _measured(label, found, (module,), kind=PartKind.STACK)
         walker = replace(self, config=configure(self.config, causal=causal))
         if is_recurrent(node):
@@ -651,7 +639,6 @@ def _smallest_config(d_model: int, norm_kind: str) -> ModelConfig:
 
 
 def _count_layers(node: Value) -> int:
-    """Return how many sub-layers with their own weights a part of the measured model has."""
     match node:
         case SeriesNode():
             return sum(map(_count_layers, node.parts))
@@ -698,11 +685,7 @@ def _measured(
 
 
 def _repeat(label: str, body: Node, one: ModelPart, count: int) -> ModelPart:
-    """Return a ModelPart for a repeated part.
-
-    `one` is the ModelPart of one copy. All costs are multiplied by `count`, except the parameters: tied
-    copies have the parameters of one copy.
-    """
+    """Return a repeated part; only the parameters are those of `one` copy, as if the copies were tied."""
     return replace(
         one,
         label=label,
@@ -722,11 +705,7 @@ def _shared(part: ModelPart) -> list[ModelPart]:
 
 
 def _without_state(part: ModelPart) -> ModelPart:
-    """Return a copy of a part that caches nothing during generation.
-
-    An encoder is such a part: generation runs it only once. The fields `state` and `window` are zero, also in
-    all parts inside.
-    """
+    """Return a part, such as an encoder, that caches nothing, because generation runs it only once."""
     return replace(part, state=0, window=0, parts=tuple(map(_without_state, part.parts)))
 
 
@@ -739,11 +718,7 @@ def _is_within(name: str, modules: tuple[str, ...]) -> bool:
 
 
 def _with_memory(part: ModelPart, kept: Mapping[str, int]) -> ModelPart:
-    """Return a copy of a tree of parts that states each part's memory for the backward pass.
-
-    The field `kept` of a part is the number of bytes that it stores. The argument `kept` has these bytes for
-    each module, by its name.
-    """
+    """State the bytes that each part keeps, given those of each module by its name."""
     parts = tuple(_with_memory(each, kept) for each in part.parts)
     if not part.modules:
         return replace(part, parts=parts, kept=sum(each.kept for each in parts))
@@ -752,24 +727,19 @@ def _with_memory(part: ModelPart, kept: Mapping[str, int]) -> ModelPart:
 
 
 def _with_copies(node: Value, repeat: RepeatNode, count: int) -> Value:
-    """Return a copy of a part in which `repeat` has `count` copies."""
     if node is repeat:
         return replace(repeat, count=count)
     return rebuild(node, [_with_copies(inner, repeat, count) for inner in children(node)])
 
 
 def _limited(node: Value) -> Value:
-    """Return a copy of a part in which each repeat has at most _MOST_COPIES copies."""
     if isinstance(node, RepeatNode) and isinstance(node.count, int):
         node = replace(node, count=min(node.count, _MOST_COPIES))
     return rebuild(node, [_limited(inner) for inner in children(node)]) if children(node) else node
 
 
 def _check_resolved(recipe: Recipe) -> None:
-    """Raise RecipeError if the recipe has unfilled holes `{name}`, or search dimensions without a value.
-
-    The error marks the first occurrence of each of them in the text.
-    """
+    """Raise RecipeError at the first occurrence of each hole and open search dimension."""
     faults: dict[str, Fault] = {}
     for node in walk(recipe.root):
         if not isinstance(node, HoleNode | IntegerDimension | RealDimension | ChoiceDimension):

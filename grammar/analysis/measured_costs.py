@@ -105,10 +105,7 @@ def _meter() -> Any:  # noqa: ANN401 -- a module that this folder may not import
 
 
 def _measured(config: ModelConfig) -> ModelConfig:
-    """Normalise a config, so that configs with equal costs become equal.
-
-    Settings that do not affect costs get fixed values, so that these configs share one cache entry.
-    """
+    """Give settings that do not affect costs fixed values, so that equal costs share an entry."""
     # a dropout rate costs the same whatever its value, unless it is 0
     settings = config.settings
     found: dict[str, Any] = {name: 0.1 if getattr(settings, name) else 0.0 for name in _NO_DROPOUT}
@@ -123,10 +120,7 @@ def _measured(config: ModelConfig) -> ModelConfig:
 
 @lru_cache(maxsize=65536)
 def _relevant_to_block(block: BlockNode, config: ModelConfig) -> ModelConfig:
-    """Return a copy of the config with only those settings that affect the costs of `block`.
-
-    The other settings get their defaults. So the cached costs of a block are reused for many configs.
-    """
+    """Keep only settings that affect the costs of `block`, so that many configs share an entry."""
     spec, settings = spec_of(block.name), config.settings
     compares = isinstance(POSITIONS.get(settings.position), RandomisedPairs)
     found: dict[str, Any] = {"position": settings.position if compares else "none"}
@@ -153,7 +147,6 @@ class _CacheFile:
         self._new: dict[str, Numbers] = {}
 
     def recall(self, key: str) -> Numbers | None:
-        """Return the costs that are cached under `key`; None if the entry is missing or damaged."""
         if self._found is None:
             self._found = _read(_path())
         found = self._new.get(key, self._found.get(key))
@@ -163,14 +156,12 @@ class _CacheFile:
         return found
 
     def keep(self, key: str, numbers: Numbers) -> Numbers:
-        """Cache costs under `key`, and return them. The file is written when Python ends."""
         if not self._new:
             atexit.register(self.write)
         self._new[key] = numbers
         return numbers
 
     def write(self) -> None:
-        """Add new entries to the file atomically."""
         path = _path()
         before = _read(path)
         merged = {**(before if len(before) < _MAX_ENTRIES else {}), **self._new}

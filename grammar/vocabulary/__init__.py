@@ -6,34 +6,19 @@ families are `attention`, `attention_variants`, `all_attention`, `convolutions`,
 file of the same name in `blocks`.
 """
 
-from . import (  # each registers its blocks
-    all_attention,
-    attention,
-    attention_variants,
-    convolutions,
-    feedforward,
-    matrix_states,
-    neural_gpu,
-    other_packages,
-    pooling,
-    recurrent,
-    vector_states,
-)
-
-__all__ = [
-    "all_attention",
-    "attention",
-    "attention_variants",
-    "convolutions",
-    "feedforward",
-    "matrix_states",
-    "neural_gpu",
-    "other_packages",
-    "pooling",
-    "recurrent",
-    "vector_states",
-]
-
 from ...lazy_exports import lazy_exports
+
+# each registers its blocks
+from . import all_attention as all_attention
+from . import attention as attention
+from . import attention_variants as attention_variants
+from . import convolutions as convolutions
+from . import feedforward as feedforward
+from . import matrix_states as matrix_states
+from . import neural_gpu as neural_gpu
+from . import other_packages as other_packages
+from . import pooling as pooling
+from . import recurrent as recurrent
+from . import vector_states as vector_states
 
 __getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -137,10 +137,6 @@ def _check(settings: Settings) -> str | None:
 
 
 def _check_heads(settings: Settings) -> str | None:
-    """Return a message if the settings of the heads do not fit together.
-
-    `kv_heads` must divide `heads`, and `pos=rope` needs heads of even width.
-    """
     heads, shared = as_int(settings, "heads"), as_int(settings, "kv_heads")
     if shared and heads % shared:
         return f"kv_heads must divide heads: expected a divisor of {heads}, got {shared}"
@@ -169,10 +165,6 @@ def _key_value_heads(settings: Settings) -> int:
 
 
 def _state(settings: Settings, _context: CostContext) -> int:
-    """Return how many numbers attention caches for each past token while it generates: keys and values.
-
-    With a span, return 0, because the block's `window` counts them.
-    """
     return 0 if as_int(settings, "span") else 2 * _key_value_heads(settings) * as_int(settings, "head_width")
 
 

@@ -36,11 +36,7 @@ _SOURCE = "Dowdell and Zhang 2019, section 3.1"
 
 
 def _reach(settings: Settings, context: CostContext) -> Reach:
-    """Return how many tokens a kernel covers on the left and right of the current token.
-
-    In a model that is not causal, an even kernel covers one more on the right. In a causal model it covers
-    none there.
-    """
+    """Return the reach of one kernel; an even one that is not causal sees one more on the right."""
     taps = as_int(settings, "k")
     left = taps - 1 if context.causal else (taps - 1) // 2
     return Reach(left=left, right=taps - 1 - left)

@@ -77,10 +77,10 @@ def _recurrence(
     convolved: Callable[[Settings, int], int] = lambda _settings, inner: 3 * inner,
     export_fault: Callable[[Settings], str | None] | None = loop_export_fault,
 ) -> Spec:
-    """Return the specification of a recurrent block whose state is a matrix for each head.
+    """Return the specification of a block whose `own` parameters precede the shared ones.
 
-    Its `own` parameters come between the head parameters and the shared ones. `state` maps the number and the
-    width of heads to the size of the state; `convolved` returns the channels of the short convolution.
+    `state` maps the number and the width of heads to the size of the state; `convolved` returns the channels
+    of the short convolution.
     """
 
     def window(settings: Settings, _context: CostContext) -> int:

@@ -45,10 +45,7 @@ def _column(settings: Settings, context: CostContext) -> int:
 
 
 def _image_and_tape(settings: Settings, context: CostContext) -> int:
-    """Return how many numbers the extended Neural GPU caches for each position while it generates.
-
-    They are the image's, and the terms that the tape adds to the three convolutions of each layer.
-    """
+    """Return the numbers of an image, and the terms that the tape adds to three convolutions a layer."""
     layers, width = as_int(settings, "layers"), as_int(settings, "width")
     return (1 + 3 * layers) * width * image_maps(settings, context.width)
 
@@ -61,10 +58,9 @@ def _neural_gpu(
     *own: Parameter,
     state: Callable[[Settings, CostContext], int] = _column,
 ) -> Spec:
-    """Return the specification of one of the Neural GPU blocks.
+    """Return the specification of a Neural GPU, whose reach is unbounded: it takes a step for each position.
 
-    Its reach is unbounded: there are as many steps as positions. A causal model hides later outputs, never
-    the source.
+    A causal model hides later outputs, never the source.
     """
     return Spec(
         name=name,

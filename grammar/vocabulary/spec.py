@@ -473,10 +473,7 @@ def find_mismatch(parts: tuple[Value | None, ...]) -> tuple[int, int] | None:
 
 
 def _series_output(parts: tuple[Value, ...]) -> str | None:
-    """Return the kind of a series' output; None if it depends on an unfilled hole.
-
-    Parts that map each position separately do not change it.
-    """
+    """Return the kind of output of a series; channel blocks do not change it."""
     found = [output_kind(part) for part in parts]
     if VECTOR in found:
         return VECTOR

@@ -51,10 +51,7 @@ def _recurrence(
     state: Callable[[Settings], int],
     convolved: Callable[[Settings], int] = lambda _settings: 0,
 ) -> Spec:
-    """Return the specification of a recurrent block whose state is a vector.
-
-    `state` returns the size of its state, `convolved` the channels of its short convolution.
-    """
+    """Return a specification; `convolved` returns the channels of the short convolution."""
 
     def window(settings: Settings, _context: CostContext) -> int:
         taps = as_int(settings, "short_conv") if "short_conv" in settings else 0

@@ -10,15 +10,12 @@ Training computes chunks of positions by products, and generation computes singl
 - `inner_model` has a state that is itself a model that learns.
 """
 
-from . import (
-    delta_rule,
-    inner_model,
-    linear_recurrences,
-    mamba3,
-)  # each registers its blocks
-
-__all__ = ["delta_rule", "inner_model", "linear_recurrences", "mamba3"]
-
 from ....lazy_exports import lazy_exports
+
+# each registers its blocks
+from . import delta_rule as delta_rule
+from . import inner_model as inner_model
+from . import linear_recurrences as linear_recurrences
+from . import mamba3 as mamba3
 
 __getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -82,10 +82,7 @@ def run_delta_rule(
 
 
 def _split_writes(x: Tensor, most: int) -> Tensor:
-    """Split (batch, length, heads, writes, width) into chunks.
-
-    Each write has its own row: the result is (chunks, batch, heads, size * writes, width).
-    """
+    """Split (batch, length, heads, writes, width) into chunks with a row for each write."""
     chunks = split_chunks(x.flatten(3), most)
     return chunks.unflatten(-1, x.shape[3:]).flatten(-3, -2)
 
@@ -115,10 +112,7 @@ def solve_unit_triangle(triangle: Tensor, wanted: Tensor, read: Tensor) -> tuple
 
 
 def _next_state(k: Tensor, new: Tensor, total: Tensor | None, state: Tensor | None) -> Tensor:
-    """Return the state after a chunk: the decayed state before the chunk, plus Σ k_t new_tᵀ.
-
-    k and new are (batch, heads, size, ·), and `total` has the running sums of the chunk's log decays.
-    """
+    """Return the decayed state before the chunk, plus Σ k_t new_tᵀ; `total` sums up log decays."""
     if total is None:
         written = at_least_single(k.transpose(-1, -2) @ new)
         return written if state is None else state + written

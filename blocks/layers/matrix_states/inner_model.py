@@ -127,10 +127,9 @@ class TestTimeTraining(LinearRecurrence):
     ) -> tuple[Tensor, Tensor | None]:
         """Run the inner model on one mini-batch of positions at a time, and update its weights after each.
 
-        Return the outputs of all positions, (batch, heads, length, ·), and the state after the last one.
-        `rows` are the queries and the keys with a one appended, the target values, the plain queries, and the
-        rates. Each is (batch, heads, length, ·). Learning continues up to `end` (batch, 1), or to the last
-        row.
+        Return the outputs (batch, heads, length, ·), and the state after the last position. `rows` are
+        queries and keys with a one appended, target values, plain queries, and rates, each (batch, heads,
+        length, ·). Learning continues up to `end` (batch, 1), or to the last row.
         """
         outputs: list[Tensor] = []  # torch.compile does not support `list[Tensor]()`
         length = rows[0].shape[2]
@@ -155,5 +154,4 @@ class TestTimeTraining(LinearRecurrence):
 
 
 def _by_heads(x: Tensor) -> Tensor:
-    """Reshape (batch, length, heads, width) to (batch, heads, length, width), as a copy."""
     return x.transpose(1, 2).clone(memory_format=torch.contiguous_format)

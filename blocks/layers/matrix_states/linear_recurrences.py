@@ -88,7 +88,6 @@ class Retention(LinearRecurrence):
 
 
 def _arange(low: int, high: int, x: Tensor, *, step: int = 1) -> Tensor:
-    """Return `torch.arange` in double precision, on the device of x."""
     return torch.arange(low, high, step, device=x.device, dtype=torch.float64)
 
 
@@ -217,21 +216,17 @@ def run_stabilised(
 
 
 def _pairs(total: Tensor, written: Tensor) -> Tensor:
-    """Return the log weight of each write at each later position, (…, size, size).
-
-    `total` (…, size) are the running sums of the log forget gates, and `written` (…, size) the log input
-    gates.
-    """
+    """Return the log weight of each write at each later position, (…, size, size)."""
     size = total.shape[-1]
     later = torch.ones(size, size, dtype=torch.bool, device=total.device).triu(1)
     return (total.unsqueeze(-1) + (written - total).unsqueeze(-2)).masked_fill(later, -torch.inf)
 
 
 def _stabilisers(end: Tensor, written: Tensor, start: Tensor | None) -> Tensor:
-    """Return the stabiliser of each state: its largest log weight.
+    """Return the largest log weight of the states before each chunk and after the last one.
 
-    The states are those before each chunk and after the last chunk: (chunks + 1, batch, heads). For each
-    chunk, `end` is the sum of its log forget gates, and `written` the largest logarithm of its own writes.
+    For each chunk, `end` is the sum of its log forget gates, `written` the largest logarithm of its own
+    writes.
     """
     found = [torch.full_like(end[0], -torch.inf) if start is None else start]
     for left, most in zip(end.unbind(0), written.unbind(0), strict=True):

@@ -300,7 +300,6 @@ class ScalarLSTM(Block):
         return self.output((y if self.norm is None else self.norm(y)).flatten(2)), kept
 
     def _step(self, mapped: Tensor, *state: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return the next state: output, cell, normaliser and stabiliser, each (heads, batch, head_width)."""
         h, c, n, m = state
         z, i, f, o = (mapped + torch.bmm(h, self.transitions.weight)).to(c.dtype).chunk(4, -1)
         log_forget = functional.logsigmoid(f) if self.bounded else f

@@ -154,10 +154,9 @@ class SelectiveRead(torch.autograd.Function):
 def _piece_gradient(
     piece: tuple[Tensor, ...], rates: Tensor, first: Tensor, grad_after: Tensor, negative: bool
 ) -> tuple[tuple[Tensor, ...], Tensor, Tensor]:
-    """Return the gradients for one piece of the sequence.
+    """Return the gradients of a piece's steps, u, k and q, of the rates, and of the state before it.
 
-    They are those of its inputs (steps, u, k and q), of the rates, and of the initial state. `first` is the
-    state before the piece, `grad_after` the gradient of the state after it.
+    `first` is that state, and `grad_after` the gradient of the state after the piece.
     """
     steps, u, k, q, grad_reads = piece
     decay = _decays(steps, rates, negative)
@@ -211,17 +210,12 @@ def _pieces(*rows: Tensor) -> zip[tuple[Tensor, ...]]:
 
 
 def _decays(steps: Tensor, rates: Tensor, negative: bool) -> Tensor:
-    """Return the decay of each state at each position, (batch, piece, channels, state)."""
     decay = (steps.unsqueeze(-1) * rates).exp()
     return 2 * decay - 1 if negative else decay
 
 
 def _states(decay: Tensor, written: Tensor, k: Tensor, before: Tensor) -> Tensor:
-    """Return the states at all positions of a piece.
-
-    `before` is the state before the piece. Each position adds the product of its value `written` and its key
-    k.
-    """
+    """Return the states of a piece; each position adds the product of its value `written` and its key."""
     if decay.shape[1] > PIECE:
         return scan(decay, written.unsqueeze(-1) * k.unsqueeze(2), before)
     found: list[Tensor] = []
@@ -232,10 +226,7 @@ def _states(decay: Tensor, written: Tensor, k: Tensor, before: Tensor) -> Tensor
 
 
 def _state_gradients(decay: Tensor, grad_reads: Tensor, q: Tensor, grad_after: Tensor) -> Tensor:
-    """Return the gradients of a piece's states.
-
-    `grad_reads` is the gradient of the outputs, and `grad_after` that of the state after the piece.
-    """
+    """Return the gradients of the states, from those of the outputs and of the state after them."""
     if decay.shape[1] > PIECE:
         grad = grad_reads.unsqueeze(-1) * q.unsqueeze(2)
         grad = torch.cat([grad[:, :-1], (grad[:, -1] + grad_after).unsqueeze(1)], 1)

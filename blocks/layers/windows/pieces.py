@@ -197,10 +197,7 @@ def window_products(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> T
 
 
 def _by_distance(form: WindowForm, given: WindowInputs, q: Tensor, piece: QueryChunk) -> Tensor:
-    """Return the terms of scores that depend on distance, (heads or 1, batch or 1, queries, distances).
-
-    They come from distance vectors and from learned spans. The greatest distance comes first.
-    """
+    """Return the terms of scores by distance, the greatest first, (heads or 1, batch or 1, queries, ·)."""
     here = form.distances(piece)
     if given.vectors is None:
         scores = q.new_zeros(1, 1, piece.query_count, piece.distance_count)
@@ -216,7 +213,6 @@ def _of_heads(rows: Tensor, maps: Tensor) -> Tensor:
 
 
 def _values(form: WindowForm, given: WindowInputs, weights: Tensor, piece: QueryChunk) -> Tensor:
-    """Return the output of each query: its weighted sum of values, (heads, batch, queries, head_width)."""
     within, outside = weights.split([piece.key_count, weights.shape[-1] - piece.key_count], -1)
     y = within @ given.v[:, :, piece.key_start : piece.key_stop]
     if form.pos_values and given.vectors is not None and piece.distance_count:

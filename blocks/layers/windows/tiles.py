@@ -44,29 +44,24 @@ class _Tile(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Return the shape of the tile's scores: (sequences, queries, keys including extra keys)."""
+        """Return (sequences, queries, keys including extra keys)."""
         keys = self.piece.key_count + self.given.num_extra
         return self.batch.stop - self.batch.start, self.piece.query_count, keys
 
     @property
     def is_band(self) -> bool:
-        """Return whether each query has a key at every distance of the piece.
-
-        Then `band` can return a view with a column for each distance, and nothing is copied.
-        """
+        """Return whether each query has a key at every distance, so that `band` copies nothing."""
         piece = self.piece
         begins = piece.max_distance == piece.start - piece.key_start
         return begins and piece.query_count - 1 + piece.distance_count <= piece.key_count
 
     @property
     def extra_keys(self) -> Tensor:
-        """Return the extra keys of the head, (n, head_width)."""
         assert self.given.extra_keys is not None, "the caller checks that there are extra keys"
         return self.given.extra_keys[self.head]
 
     @property
     def extra_values(self) -> Tensor:
-        """Return the extra values of the head, (n, head_width)."""
         assert self.given.extra_values is not None, "the caller checks that there are extra keys"
         return self.given.extra_values[self.head]
 
@@ -78,10 +73,6 @@ class _Tile(NamedTuple):
 
     @property
     def distances(self) -> slice:
-        """Return where the piece's distances are in the list of all distances, as a slice.
-
-        The list is in descending order.
-        """
         return self.form.distances(self.piece)
 
     def of_queries(self, numbers: Tensor) -> Tensor:
@@ -94,34 +85,25 @@ class _Tile(NamedTuple):
         return numbers[self.head, self.batch, self.piece.key_start : self.piece.key_stop]
 
     def within(self, numbers: Tensor) -> Tensor:
-        """Return the columns of the window's keys, as a view of scores or weights.
-
-        `numbers` has the shape of the tile.
-        """
+        """Return the columns of the window's keys, as a view."""
         return numbers[:, :, : self.piece.key_count]
 
     def outside(self, numbers: Tensor) -> Tensor:
-        """Return the columns of the extra keys, as a view (sequences · queries, n).
-
-        `numbers` are scores or weights in the shape of the tile.
-        """
+        """Return the columns of the extra keys, as a view (sequences · queries, n)."""
         return numbers.view(-1, numbers.shape[-1])[:, self.piece.key_count :]
 
     def band(self, numbers: Tensor) -> Tensor:
-        """Return a view of a tile's scores or weights by distance, (sequences, queries, distances).
-
-        `numbers` has the shape of the tile, and `is_band` must be true.
-        """
+        """Return a view by distance, (sequences, queries, distances), if `is_band`."""
         sequences, rows, keys = numbers.shape
         shape, strides = (sequences, rows, self.piece.distance_count), (rows * keys, keys + 1, 1)
         return numbers.as_strided(shape, strides, numbers.storage_offset())
 
     def by_distance(self, numbers: Tensor) -> Tensor:
-        """Return a tile's scores or weights by distance, as a view if possible. Extra keys are left out."""
+        """Return scores or weights by distance, as a view if possible. Extra keys are left out."""
         return self.band(numbers) if self.is_band else unskew(self.within(numbers), self.piece)
 
     def score(self, q: Tensor, scores: Tensor) -> None:
-        """Compute the scores of queries (sequences, queries, head_width), and write them into `scores`."""
+        """Write the scores of queries (sequences, queries, head_width) into `scores`."""
         within, mask = self.within(scores), self.given.mask
         torch.bmm(q, self.of_keys(self.given.k).mT, out=within)
         if self.given.num_extra:
@@ -132,7 +114,6 @@ class _Tile(NamedTuple):
             within.masked_fill_(~keys, masked_score(scores))
 
     def _add_distances(self, q: Tensor, scores: Tensor) -> None:
-        """Add the scores by distance to `scores`, and mask keys outside the window."""
         vectors, fading = self.vectors, self.given.fading
         remaining = None if fading is None else fading[self.head, 0, :, self.distances]
         if not self.is_band:
@@ -151,7 +132,7 @@ class _Tile(NamedTuple):
         scores[:, :, self.piece.distance_count : self.piece.key_count].add_(last)
 
     def read(self, weights: Tensor) -> Tensor:
-        """Return the output of each query: its weighted sum of values, (sequences, queries, head_width)."""
+        """Return the weighted sum of values of each query, (sequences, queries, head_width)."""
         values, inside = self.of_keys(self.given.v), self.within(weights)
         if self.given.num_extra:
             y = torch.mm(self.outside(weights), self.extra_values).view(*weights.shape[:2], -1)
@@ -166,10 +147,9 @@ class _Tile(NamedTuple):
 
 
 def _outside(piece: QueryChunk, like: Tensor) -> tuple[Tensor, Tensor]:
-    """Return two masks that hide keys outside the window: for a piece's first and its last keys.
+    """Return two masks that hide keys outside the window, to be added to scores, if `is_band`.
 
-    They are added to scores, in a tile whose `is_band` is true. Query t does not see the first t keys, nor
-    the keys after its nearest key.
+    Query t does not see the first t keys, nor the keys after its nearest key.
     """
     rows, beyond = piece.query_count, piece.key_count - piece.distance_count
     hidden = like.new_full((rows, max(rows, beyond)), masked_score(like))
@@ -179,10 +159,9 @@ def _outside(piece: QueryChunk, like: Tensor) -> tuple[Tensor, Tensor]:
 def _iter_tiles(
     form: WindowForm, given: WindowInputs, piece: QueryChunk, *, one: bool
 ) -> Iterator[tuple[_Tile, Tensor]]:
-    """Yield the tiles of a piece of the queries, each with memory for its scores.
+    """Yield the tiles of a piece, each with memory for its scores, which all tiles share.
 
-    All tiles use the same memory. With `one`, yield only the first tile, which is enough to measure memory on
-    the meta device.
+    With `one`, yield only the first tile, which is enough to measure memory on the meta device.
     """
     heads, batch = given.q.shape[:2]
     rows = (piece.query_count, piece.key_count + given.num_extra)
@@ -198,14 +177,11 @@ def _iter_tiles(
 
 
 class _Tiles(torch.autograd.Function):
-    """Autograd function that computes the result of `window_tiles`, with its own backward pass."""
-
     @staticmethod
     def forward(form: WindowForm, keeps: bool, *tensors: Tensor) -> tuple[Tensor, ...]:
-        """Return the outputs (heads, batch, queries, head_width), and the attention weights of each piece.
+        """Return the outputs (heads, batch, queries, head_width) and, if it `keeps` them, the weights.
 
-        In memory, the heads of each query lie side by side, so heads are merged without a copy. Weights are
-        returned only if `keeps`.
+        In memory, the heads of each query lie side by side, so heads are merged without a copy.
         """
         given, kept = WindowInputs(*tensors[:_NUM_INPUTS]), tensors[_NUM_INPUTS:]
         heads, batch, length, head_width = given.q.shape
@@ -238,10 +214,7 @@ class _Tiles(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: SavedContext, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:  # pyright: ignore -- decorated
-        """Return the gradients of all tensors in the inputs of `window_tiles`.
-
-        The gradient of a score with weight p is p (dp − Σ p dp), where Σ p dp = y · dy.
-        """
+        """Return the gradients. That of a score of weight p is p (dp − Σ p dp), where Σ p dp = y · dy."""
         form, pieces = ctx.form, len(ctx.form.pieces)
         tensors, y, weights = (
             ctx.saved_tensors[: -pieces - 1],
@@ -262,7 +235,7 @@ class _Tiles(torch.autograd.Function):
 
 
 def _gradients_of(given: WindowInputs) -> WindowInputs:
-    """Return zero gradients in the shapes of the inputs, to which the backward pass adds. Masks have none."""
+    """Return zeros in the shapes of the inputs, to which the backward pass adds."""
     given = given._replace(mask=None)
     tensors = {name: each for name, each in given._asdict().items() if each is not None}
     return given._replace(**{name: each.new_zeros(each.shape) for name, each in tensors.items()})
@@ -310,21 +283,13 @@ def _by_weights(tile: _Tile, dy: Tensor, buffer: Tensor) -> Tensor:
 
 
 def _add_to_values(tile: _Tile, into: WindowInputs, dy: Tensor, weights: Tensor) -> None:
-    """Add a tile's contribution to the gradients of all values.
-
-    These are values, extra values and, with `pos_values`, distance vectors.
-    """
     _add_by_key(tile, (into.v, into.extra_values), dy, weights)
     if tile.form.pos_values and into.vectors is not None:
         _add_by_distance(tile, into.vectors, dy, tile.by_distance(weights))
 
 
 def _add_to_scores(tile: _Tile, into: WindowInputs, q: Tensor, ds: Tensor) -> None:
-    """Add a tile's contribution to the gradients of everything that scores depend on.
-
-    These are queries, keys, extra keys, distance vectors and fading factors. `ds` is the gradient of the
-    scores.
-    """
+    """Add to the gradients of all that scores depend on; `ds` is the gradient of the scores."""
     _add_by_key(tile, (into.k, into.extra_keys), q, ds)
     within, keys = tile.within(ds), tile.of_keys(tile.given.k)
     if into.extra_keys is None:
@@ -343,11 +308,7 @@ def _add_to_scores(tile: _Tile, into: WindowInputs, q: Tensor, ds: Tensor) -> No
 
 
 def _add_by_key(tile: _Tile, into: tuple[Tensor, Tensor | None], rows: Tensor, numbers: Tensor) -> None:
-    """Add rowsᵀ · numbers to the gradients of the keys, or of their values.
-
-    `into` has these gradients and those of the extra keys. `rows` has a vector for each query, and `numbers`
-    a number for each query and key of the tile.
-    """
+    """Add rowsᵀ · numbers (queries, keys) to the gradients of keys or values, and of the extra ones."""
     keys, extra = into
     found = torch.bmm(rows.mT, numbers)
     tile.of_keys(keys).mT.add_(tile.within(found))
@@ -356,10 +317,7 @@ def _add_by_key(tile: _Tile, into: tuple[Tensor, Tensor | None], rows: Tensor, n
 
 
 def _add_by_distance(tile: _Tile, into: Tensor, rows: Tensor, by_distance: Tensor) -> None:
-    """Add rowsᵀ · by_distance to the gradients of the distance vectors.
-
-    `rows` has a vector for each query, and `by_distance` is (sequences, queries, distances).
-    """
+    """Add rowsᵀ · by_distance (sequences, queries, distances) to the gradients of distance vectors."""
     across = into[tile.distances].mT
     for row, numbers in zip(rows, by_distance, strict=True):
         across.addmm_(row.mT, numbers)
