@@ -13,17 +13,16 @@ import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..errors import ActivememError
 from .errors import StoreError
 
 if TYPE_CHECKING:
-    from obstore import ObjectMeta, PutMode
+    from obstore import ObjectMeta, PutMode, PutResult
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
 
 SCHEMES: Final = ("s3", "gs", "az")
@@ -67,30 +66,12 @@ class BucketError(OSError, ActivememError):
         return f"{self.filename}: {self.strerror}"
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
-    """Identifier of an object's version: its ETag and, on some servers, a version number."""
-
-    e_tag: str | None
-    number: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectInfo:
-    """An object in a listing, without its contents. `changed` is in seconds since 1970."""
-
-    key: str
-    size: int
-    changed: float
-    version: Version
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The contents of an object, with its listing entry."""
+class Found(NamedTuple):
+    """The contents of an object, with its listing entry, and its version as a write has returned it."""
 
     data: bytes
-    info: ObjectInfo
+    meta: ObjectMeta
+    version: PutResult
 
 
 class Bucket:
@@ -104,13 +85,10 @@ class Bucket:
         if fault := address_fault(address):
             raise StoreError(fault)
         self.address = address.rstrip("/")
-        found = _ADDRESS.fullmatch(address)
-        assert found is not None, "expected an address without faults"
-        bucket, self._prefix = f"{found[1]}://{found[2]}", found[3].strip("/")
         self._has_conditions = False
         try:
             self._server: Any = import_module("obstore")  # only stores in a bucket need it
-            self._data, self._prompt = _connect(bucket, *_PATIENT), _connect(bucket, *_PROMPT)
+            self._data, self._prompt = (_connect(self.address, *each) for each in (_PATIENT, _PROMPT))
             # a first request, so that a wrong address or missing credentials are found here
             self.list("studies", prompt=True)
         except ModuleNotFoundError as error:
@@ -118,15 +96,15 @@ class Bucket:
         except BucketError as error:
             raise StoreError(f"{self.address}: expected a bucket, got: {error.strerror}") from error
 
-    def list(self, folder: str, *, prompt: bool = False) -> list[ObjectInfo]:
-        """Return all objects in a folder, in no particular order.
+    def list(self, folder: str, *, prompt: bool = False) -> list[ObjectMeta]:
+        """Return all objects in a folder, in no particular order. Their keys are their `path`.
 
         With `prompt`, time limits are short: a server that does not answer soon raises an error.
         """
         with self._file_errors(folder):
             try:
-                stream = self._server.list(self._prompt if prompt else self._data, prefix=self._name(folder))
-                return [self._info(meta) for chunk in stream for meta in chunk]
+                stream = self._server.list(self._prompt if prompt else self._data, prefix=folder)
+                return [meta for chunk in stream for meta in chunk]
             except FileNotFoundError as error:
                 raise BucketError(errno.EIO, _reason(error), self.address) from error
 
@@ -134,12 +112,14 @@ class Bucket:
         """Return an object, or None if it does not exist."""
         with self._file_errors(key):
             try:
-                answer = self._server.get(self._data, self._name(key))
-                return Found(bytes(answer.bytes()), self._info(answer.meta))
+                answer = self._server.get(self._data, key)
+                meta: ObjectMeta = answer.meta
+                version: PutResult = {"e_tag": meta["e_tag"], "version": meta["version"]}
+                return Found(bytes(answer.bytes()), meta, version)
             except FileNotFoundError:
                 return None
 
-    def put(self, key: str, contents: bytes | Path) -> Version:
+    def put(self, key: str, contents: bytes | Path) -> PutResult:
         """Write or replace an object. It is as durable as the server promises."""
         with self._file_errors(key):
             return self._put(self._data, key, contents, "overwrite")
@@ -148,12 +128,12 @@ class Bucket:
         """Copy an object within the bucket; return whether the source exists."""
         with self._file_errors(source):
             try:
-                self._server.copy(self._data, self._name(source), self._name(target))
+                self._server.copy(self._data, source, target)
             except FileNotFoundError:
                 return False
             return True
 
-    def create(self, key: str, data: bytes) -> Version:
+    def create(self, key: str, data: bytes) -> PutResult:
         """Create an object; raise `FileExistsError` if a different object with this key exists.
 
         If an object with the same contents exists, an earlier request of this process wrote it, and the
@@ -166,7 +146,7 @@ class Bucket:
             except FileExistsError:
                 found = self.get(key)
                 if found is not None and found.data == data:
-                    return found.info.version
+                    return found.version
                 if found is not None or not left:
                     raise
             except BucketError:
@@ -175,7 +155,7 @@ class Bucket:
             time.sleep(_PAUSE_S)
         raise AssertionError("the last try returns or raises")
 
-    def update(self, key: str, data: bytes, version: Version) -> Version | None:
+    def update(self, key: str, data: bytes, version: PutResult) -> PutResult | None:
         """Replace an object if it still has this version.
 
         Return its new version, or None if it has changed. An object with the same contents counts as written
@@ -183,29 +163,24 @@ class Bucket:
         """
         try:
             with self._file_errors(key):
-                mode: PutMode = {}
-                if version.e_tag is not None:
-                    mode["e_tag"] = version.e_tag
-                if version.number is not None:
-                    mode["version"] = version.number
-                return self._put(self._prompt, key, data, mode)
+                known: Any = {name: each for name, each in version.items() if each is not None}
+                return self._put(self._prompt, key, data, known)
         except (FileExistsError, FileNotFoundError):
             found = self.get(key)
-            return found.info.version if found is not None and found.data == data else None
+            return found.version if found is not None and found.data == data else None
 
     def delete(self, keys: Sequence[str]) -> None:
         """Delete objects; missing objects are ignored."""
-        names = [self._name(key) for key in keys]
-        if not names:
+        if not keys:
             return
         with self._file_errors(keys[0]):
             try:
-                self._server.delete(self._data, names)
+                self._server.delete(self._data, keys)
             # some servers report a missing object, and may then leave other objects undeleted
             except FileNotFoundError:
-                for name in names:
+                for key in keys:
                     with suppress(FileNotFoundError):
-                        self._server.delete(self._data, name)
+                        self._server.delete(self._data, key)
 
     def require_conditions(self) -> None:
         """Raise `StoreError` if the server ignores the condition of a conditional write.
@@ -236,18 +211,9 @@ class Bucket:
             )
         self._has_conditions = True
 
-    def _put(self, store: ObjectStore, key: str, contents: bytes | Path, mode: PutMode) -> Version:
+    def _put(self, store: ObjectStore, key: str, contents: bytes | Path, mode: PutMode) -> PutResult:
         whole = None if mode == "overwrite" else False  # an upload in parts would ignore conditions
-        answer = self._server.put(store, self._name(key), contents, mode=mode, use_multipart=whole)
-        return Version(answer["e_tag"], answer["version"])
-
-    def _name(self, key: str) -> str:
-        return f"{self._prefix}/{key}" if self._prefix else key
-
-    def _info(self, meta: ObjectMeta) -> ObjectInfo:
-        key = meta["path"].removeprefix(f"{self._prefix}/" if self._prefix else "")
-        version = Version(meta["e_tag"], meta["version"])
-        return ObjectInfo(key, meta["size"], meta["last_modified"].timestamp(), version)
+        return self._server.put(store, key, contents, mode=mode, use_multipart=whole)
 
     @contextmanager
     def _file_errors(self, key: str) -> Iterator[None]:
@@ -263,8 +229,8 @@ class Bucket:
             raise BucketError(errno.EIO, _reason(error), f"{self.address}/{key}") from error
 
 
-def _connect(bucket: str, timeout_s: float, retry_s: float, retries: int) -> ObjectStore:
-    """Return a client of a bucket; the environment has the endpoint and the credentials."""
+def _connect(address: str, timeout_s: float, retry_s: float, retries: int) -> ObjectStore:
+    """Return a client of the objects at an address; the environment has the endpoint and the credentials."""
     from obstore.exceptions import BaseError  # noqa: PLC0415  as above
     from obstore.store import from_url  # noqa: PLC0415  as above
 
@@ -276,9 +242,9 @@ def _connect(bucket: str, timeout_s: float, retry_s: float, retries: int) -> Obj
     again: RetryConfig = {"max_retries": retries, "retry_timeout": timedelta(seconds=retry_s)}
     options: dict[str, Any] = {"client_options": client, "retry_config": again}
     try:
-        return from_url(bucket, **options)
+        return from_url(address, **options)
     except (BaseError, ValueError) as error:
-        raise BucketError(errno.EIO, _reason(error), bucket) from error
+        raise BucketError(errno.EIO, _reason(error), address) from error
 
 
 def _reason(error: BaseException) -> str:

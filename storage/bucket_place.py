@@ -16,12 +16,15 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
-from .bucket import Bucket, ObjectInfo, Version
+from .bucket import Bucket
 from .errors import StoreError
 from .files import remove, replacing
 from .place import Place
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta, PutResult
 
 _DOWNLOADS: Final = 16
 _MAX_TRIES: Final = 100
@@ -44,7 +47,7 @@ class BucketPlace(Place):
         self.address, self.root = self.bucket.address, _make_own_folder()
         self._held: dict[str, str] = {}
         """The tag of the object of each local copy, by key."""
-        self._claimed: dict[str, tuple[bytes, Version]] = {}
+        self._claimed: dict[str, tuple[bytes, PutResult]] = {}
         self._left_out: set[str] = set()
         self._lock, self._claiming = threading.RLock(), threading.Lock()
 
@@ -63,18 +66,18 @@ class BucketPlace(Place):
                     self._download_folder(folder)
                     continue
                 named = list[str]()
-                for each in self._list(folder).values():
-                    path = self._path(each.key)
-                    if self._held.get(each.key) == _tag(each) or not self._make_folder(path):
+                for key, each in self._list(folder).items():
+                    path = self._path(key)
+                    if self._held.get(key) == _tag(each) or not self._make_folder(path):
                         continue
                     if path.name == contents:
-                        named.append(each.key)
+                        named.append(key)
                     else:
-                        self._held.pop(each.key, None)
+                        self._held.pop(key, None)
                         path.unlink(missing_ok=True)
                         with path.open("wb") as file:
-                            file.truncate(each.size)
-                        os.utime(path, (each.changed, each.changed))
+                            file.truncate(each["size"])
+                        _set_time(path, each)
                 self._download_all(named)
 
     def _download_folder(self, folder: Path) -> None:
@@ -89,7 +92,7 @@ class BucketPlace(Place):
             new = [key for key, each in listed.items() if self._held.get(key) != _tag(each)]
             fits = [key for key in new if self._make_folder(self._path(key))]
             fetched = all(self._download_all(fits))
-            now = (each.key for each in self.bucket.list(self._key(folder)) if fetched)
+            now = (each["path"] for each in self.bucket.list(self._key(folder)) if fetched)
             merged = (key for key in now if PurePosixPath(key).name.startswith(_MERGED))
             if fetched and all(key in listed for key in merged):
                 return
@@ -114,7 +117,7 @@ class BucketPlace(Place):
         key = self._key(path)
         with self._lock:
             self._held.pop(key, None)  # if the upload fails, the local copy is not current
-            self._held[key] = str(self.bucket.put(key, path).e_tag)
+            self._held[key] = str(self.bucket.put(key, path)["e_tag"])
 
     def check_claims(self) -> None:
         """Raise `StoreError` if the server lacks the conditional writes that claims need."""
@@ -140,7 +143,7 @@ class BucketPlace(Place):
             if written is None:  # perhaps the answer to an earlier renewal was lost
                 found = self.bucket.get(key)
                 if found is not None and found.data.startswith(first_line):
-                    written = self.bucket.update(key, data, found.info.version)
+                    written = self.bucket.update(key, data, found.version)
             if written is None:
                 self._claimed.pop(key, None)
             else:
@@ -152,7 +155,7 @@ class BucketPlace(Place):
             keys = list[str]()
             for path in paths:
                 inside = self.bucket.list(self._key(path)) if path.is_dir() else None
-                keys += [self._key(path)] if inside is None else [each.key for each in inside]
+                keys += [self._key(path)] if inside is None else [each["path"] for each in inside]
             self.bucket.delete(keys)
             for key in keys:
                 self._held.pop(key, None)
@@ -172,12 +175,12 @@ class BucketPlace(Place):
                 path.replace(target)
             self.delete(path)
 
-    def _list(self, folder: Path) -> dict[str, ObjectInfo]:
+    def _list(self, folder: Path) -> dict[str, ObjectMeta]:
         """Return the objects of a folder by key, and remove local files that have no object.
 
         Objects whose keys cannot be local paths are left out.
         """
-        found = {each.key: each for each in self.bucket.list(self._key(folder))}
+        found = {each["path"]: each for each in self.bucket.list(self._key(folder))}
         folders = {str(parent) for key in found for parent in PurePosixPath(key).parents}
         for key in [key for key in found if key in folders or not _is_plain_key(key)]:
             self._leave_out(key)
@@ -210,10 +213,10 @@ class BucketPlace(Place):
             self._held.pop(key, None)
             return False
         temporary.write_bytes(found.data)
-        os.utime(temporary, (found.info.changed, found.info.changed))
+        _set_time(temporary, found.meta)
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.replace(path)
-        self._held[key] = _tag(found.info)
+        self._held[key] = _tag(found.meta)
         return True
 
     def _make_folder(self, path: Path) -> bool:
@@ -236,9 +239,14 @@ class BucketPlace(Place):
         return path.relative_to(self.root).as_posix()
 
 
-def _tag(info: ObjectInfo) -> str:
+def _tag(meta: ObjectMeta) -> str:
     """Return the ETag of an object's version or, without one, its time and size."""
-    return str(info.version.e_tag or (info.changed, info.size))
+    return str(meta["e_tag"] or (meta["last_modified"].timestamp(), meta["size"]))
+
+
+def _set_time(path: Path, meta: ObjectMeta) -> None:
+    changed = meta["last_modified"].timestamp()
+    os.utime(path, (changed, changed))
 
 
 def _is_plain_key(key: str) -> bool:
