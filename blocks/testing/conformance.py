@@ -46,6 +46,7 @@ from .fixtures import (
     reach_words,
     run_stacked,
     saved_bytes,
+    seeded,
     states_reach,
     use_plain_operations,
     valid_outputs,
@@ -116,7 +117,7 @@ def future_is_hidden(text: str, *, causal: bool) -> None:
     block, rounding = make_block(node, causal=causal), _rounding(node.name)
     for training in (False, True):
         block.train(training)
-        touched = _dependency_matrix(partial(_seeded, block), random_sequences(2, 12), rounding)
+        touched = _dependency_matrix(partial(seeded, block), random_sequences(2, 12), rounding)
         leaks, mode = touched.tril(-1).nonzero().tolist() if causal else [], "in training, " * training
         assert not leaks, (
             f"{mode}the input at position {leaks[0][0]} changes the output at position {leaks[0][1]}"
@@ -172,17 +173,9 @@ def sequences_are_independent(text: str, *, causal: bool) -> None:
     for training in (False, True):
         block.train(training)
         mode = "in training, " * training
-        assert _seeded(block, other)[0].equal(_seeded(block, x)[0]), (
+        assert seeded(block, other)[0].equal(seeded(block, x)[0]), (
             f"{mode}another sequence of the batch changes an output"
         )
-
-
-@torch.no_grad()
-def _seeded(block: Block, x: Tensor) -> Tensor:
-    """Return a block's outputs; with the same shape, dropout draws the same each time."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        return block(x)
 
 
 def gradients_are_right(text: str, *, causal: bool) -> None:

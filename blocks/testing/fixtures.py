@@ -16,9 +16,9 @@ from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from ...errors import ActivememError
 from ...grammar import Analysis, Role, analyse, configure, lookup, nodes, parse
-from ...grammar.vocabulary.spec import REQUIRED, sees_unstated, spec_of
+from ...grammar.signature import example
+from ...grammar.vocabulary.spec import sees_unstated, spec_of
 from ..core.block import Block, Context, build_block
 from ..core.initialisation import drawn_by, initialise
 from ..core.transducer import AnyTransducer, build_transducer_block
@@ -63,18 +63,16 @@ def parse_block(text: str) -> nodes.BlockNode:
 def example_block(name: str) -> nodes.BlockNode:
     """Return the named block with small values: 4 for required whole numbers, 2 for optional ones."""
     spec, arguments = spec_of(name), list[tuple[str, nodes.Value]]()
+    required = dict(example(spec).arguments)
     for parameter in spec.parameters:
-        required = parameter.default is REQUIRED
-        if parameter.kind == "integer":
+        if parameter.name in required:
+            arguments.append((parameter.name, required[parameter.name]))
+        elif parameter.kind == "integer":
             low, high = parameter.low or 0, math.inf if parameter.high is None else parameter.high
-            number = (parameter.name, int(min(max(4 if required else 2, low), high)))
+            number = (parameter.name, int(min(max(2, low), high)))
             chosen = spec.settings(nodes.BlockNode(name, (*arguments, number)))
-            if required or spec.check is None or spec.check(chosen) is None:
+            if spec.check is None or spec.check(chosen) is None:
                 arguments.append(number)
-        elif required:
-            if not parameter.words:
-                raise ActivememError(f"{name} has no example: give the argument '{parameter.name}'")
-            arguments.append((parameter.name, parameter.words[0]))
     return nodes.BlockNode(name, tuple(arguments))
 
 
@@ -148,6 +146,13 @@ def make_block(
     _draw(block, seed)
     block.after_optimiser_step()
     return block.to(dtype).eval()
+
+
+def seeded(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """Return outputs for which dropout draws the same numbers whenever the shape is the same."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)
+        return function(x)
 
 
 def make_transducer(

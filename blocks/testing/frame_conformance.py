@@ -42,6 +42,7 @@ from .fixtures import (
     random_sequences,
     run_stacked,
     saved_bytes,
+    seeded,
 )
 
 _RECIPE = "conv(k=3) >> ff(9)"
@@ -73,11 +74,7 @@ def norm_sees_one_vector(name: str, width: int = WIDTH) -> None:
         x = random_sequences(2, 5, width=width, dtype=torch.float32)
         other = x.clone()
         other[1, 2] += random_sequences(1, 1, width=width, seed=4, dtype=torch.float32)[0, 0]
-        outputs = list[Tensor]()
-        for each in (other, x):
-            with torch.random.fork_rng(devices=[]):
-                torch.default_generator.manual_seed(0)  # so that noise is the same
-                outputs.append(norm(each))
+        outputs = [seeded(norm, each) for each in (other, x)]  # so that noise is the same
         moved = ~((outputs[0] - outputs[1]).abs().amax(-1) <= 1e-5)
         moved[1, 2] = False
         _require(

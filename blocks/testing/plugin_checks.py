@@ -22,7 +22,7 @@ from ...grammar.vocabulary.spec import CostContext, Reach, Role, block_code, spe
 from ...plugins import OWN, PluginError, Registry
 from ..core.block import Block
 from ..core.plugin_parts import ReusedModuleError
-from .fixtures import WIDTH, idle_parameters, make_block, random_sequences, reach_words
+from .fixtures import WIDTH, idle_parameters, make_block, random_sequences, reach_words, seeded
 from .frame_conformance import (
     ConformanceError,
     norm_keeps_shapes,
@@ -123,18 +123,12 @@ def _check_plugin(
 
 
 def _state_fault(block: Block, x: Tensor) -> str | None:
-    if torch.allclose(_seeded(block, x), _seeded(block, x), rtol=0.0, atol=0.0, equal_nan=True):
+    if torch.allclose(seeded(block, x), seeded(block, x), rtol=0.0, atol=0.0, equal_nan=True):
         return None
     return (
         "gives other outputs when it is called again with the same input: it must keep no state, and draw "
         "random numbers only from torch's global generator"
     )
-
-
-def _seeded(block: Block, x: Tensor) -> Tensor:
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(0)  # so that dropout draws the same
-        return block(x)
 
 
 def _batch_faults(block: Block, x: Tensor) -> Iterator[str]:
@@ -148,7 +142,7 @@ def _training_faults(
     is_random = not torch.equal(block(x), block(x))
 
     def one_by_one(rows: Tensor) -> Tensor:  # dropout draws the same for each row
-        return torch.cat([_seeded(block, row) for row in rows.split(1)])
+        return torch.cat([seeded(block, row) for row in rows.split(1)])
 
     if (fault := _state_fault(block, x)) is not None:
         faults = [fault]

@@ -6,6 +6,7 @@ import torch
 
 from ...layers.window_attention import WindowedBlock
 from ..references import register_reference
+from .common import rms, sigmoid
 
 
 def capped(score, cap):
@@ -104,10 +105,7 @@ def sa(block, x, *, causal, heads, head_width, pos="none", span=0, temperature=1
     q, k, v = (project_heads(w, x, len(w) // head_width) for w in weights)
     if settings.pop("qk_norm", "none") == "rms":
         norms = (block.query_norm, block.key_norm)
-        q, k = (
-            each / torch.sqrt((each * each).mean(-1, keepdim=True) + 1e-5) * norm.weight
-            for each, norm in zip((q, k), norms, strict=True)
-        )
+        q, k = (rms(each, norm.weight) for each, norm in zip((q, k), norms, strict=True))
     if pos == "rope":
         q, k = turned(q), turned(k)
     k, v = (torch.stack([each[h * shared // heads] for h in range(heads)]) for each in (k, v))
@@ -209,7 +207,7 @@ def ff_attn(block, x, *, bare=False, **_):
 @register_reference("fox")
 def fox(block, x, *, heads, head_width, **_):
     q, k, v = (x @ block.qkv.weight.T).view(len(x), 3, heads, head_width).unbind(1)
-    gates = 1 / (1 + torch.exp(-(x @ block.gate.weight.T + block.gate.bias)))
+    gates = sigmoid(x @ block.gate.weight.T + block.gate.bias)
     rows = []
     for i in range(len(x)):
         outputs = []
@@ -219,10 +217,6 @@ def fox(block, x, *, heads, head_width, **_):
             outputs.append(sum(w * v[j, h] for j, w in enumerate(weights)) / sum(weights))
         rows.append(torch.cat(outputs))
     return torch.stack(rows) @ block.output.weight.T
-
-
-def rms(rows, weight):
-    return rows / torch.sqrt((rows * rows).mean(-1, keepdim=True) + 1e-5) * weight
 
 
 def weighted(q, k, v, *, causal):

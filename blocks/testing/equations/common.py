@@ -17,6 +17,19 @@ ACTS = {
 }
 
 
+def sigmoid(x):
+    return 1 / (1 + torch.exp(-x))
+
+
+GATES = {
+    "silu": lambda x: x * sigmoid(x),
+    "gelu": ACTS["gelu"],
+    "relu": ACTS["relu"],
+    "sigmoid": sigmoid,
+    "none": lambda x: x,
+}
+
+
 def hardsig(x):
     return torch.clip(1.2 / (1 + torch.exp(-x)) - 0.1, 0, 1)
 
@@ -78,15 +91,8 @@ def ff(block, x, *, act="relu", **_):
 
 @register_reference("glu")
 def glu(block, x, *, act, **_):
-    acts = {
-        "silu": lambda x: x * sigmoid(x),
-        "gelu": ACTS["gelu"],
-        "relu": ACTS["relu"],
-        "sigmoid": sigmoid,
-        "none": lambda x: x,
-    }
     w, v = block.inner.weight.chunk(2)
-    return torch.stack([block.outer.weight @ (acts[act](w @ row) * (v @ row)) for row in x])
+    return torch.stack([block.outer.weight @ (GATES[act](w @ row) * (v @ row)) for row in x])
 
 
 @register_reference("activation")
@@ -97,6 +103,10 @@ def activation(_block, x, *, act="relu", **_):
 @register_reference("dense")
 def dense(block, x, *, act="relu", **_):
     return torch.stack([ACTS[act](block.map.weight @ row + block.map.bias) for row in x])
+
+
+def rms(rows, weight):
+    return rows / torch.sqrt((rows * rows).mean(-1, keepdim=True) + 1e-5) * weight
 
 
 def norm(layer, x):
@@ -111,10 +121,6 @@ def timing(length, width):
             angle = t / 1e4 ** (i / max(half - 1, 1))
             signal[t, i], signal[t, half + i] = math.sin(angle), math.cos(angle)
     return signal
-
-
-def sigmoid(x):
-    return 1 / (1 + torch.exp(-x))
 
 
 def lstm_layer(layer, x, h, s):

@@ -5,33 +5,21 @@ import math
 import torch
 
 from ..references import register_reference
-
-
-def silu(x):
-    return x / (1 + torch.exp(-x))
-
-
-GATES = {"silu": silu, "sigmoid": lambda x: 1 / (1 + torch.exp(-x))}
+from .common import GATES, channel_convolution, rms, sigmoid
 
 
 def mapped(block, x):
     """Return queries, keys and values of each position, (length, channels)."""
     rows = x @ block.qkv.weight.T
-    if block.short_conv is not None:
-        weight, seen = block.short_conv.weight, rows
-        rows = torch.stack(
-            [
-                silu(sum(weight[-1 - back] * seen[t - back] for back in range(len(weight)) if t - back >= 0))
-                for t in range(len(x))
-            ]
-        )
-    return rows
+    if block.short_conv is None:
+        return rows
+    return GATES["silu"](channel_convolution(block.short_conv.weight.flip(0).T, rows))
 
 
 def merged(block, y, x, head_norm, output_gate):
     """Return the block's output, given the heads' outputs y (length, heads, head_width)."""
     if head_norm == "rms":
-        y = y / torch.sqrt((y * y).mean(-1, keepdim=True) + 1e-5) * block.norm.weight
+        y = rms(y, block.norm.weight)
     y = y.flatten(1)
     if output_gate != "none":
         y = y * GATES[output_gate](x @ block.gate.weight.T)
@@ -89,7 +77,7 @@ def retention(block, x, *, rotate, head_width, **around):
 @register_reference("gla")
 def gla(block, x, *, head_width, **around):
     down, up = block.decay
-    decays = (1 / (1 + torch.exp(-(x @ down.weight.T @ up.weight.T + up.bias)))) ** (1 / 16)
+    decays = (sigmoid(x @ down.weight.T @ up.weight.T + up.bias)) ** (1 / 16)
     decays = decays.clamp(min=math.exp(-5))
 
     def one_head(head, q, k, v):
@@ -155,7 +143,7 @@ def channel_decays(rates, x, heads):
 
 @register_reference("kda")
 def kda(block, x, *, heads, head_width, **around):
-    betas = 1 / (1 + torch.exp(-(x @ block.beta.weight.T)))
+    betas = sigmoid(x @ block.beta.weight.T)
     decays = channel_decays(block.rates, x, heads)
 
     def one_head(head, q, k, v):
@@ -173,8 +161,7 @@ def kda(block, x, *, heads, head_width, **around):
 def gdn2(block, x, *, heads, head_width, negative, **around):
     decays = channel_decays(block.rates, x, heads)
     erased, written = (
-        (1 / (1 + torch.exp(-(x @ gate.weight.T)))).view(len(x), heads, -1)
-        for gate in (block.erase, block.write)
+        (sigmoid(x @ gate.weight.T)).view(len(x), heads, -1) for gate in (block.erase, block.write)
     )
 
     def one_head(head, q, k, v):
@@ -195,7 +182,7 @@ def rwkv7(block, x, *, head_width, **around):
     g = block.gates
     slow = torch.tanh(x @ g.decay_in.weight.T) @ g.decay_out.weight.T + g.decay_offset
     decays = torch.exp(-(2.718281828459045**-0.5) / (1 + torch.exp(-slow)))
-    rates = 1 / (1 + torch.exp(-(x @ g.rate_in.weight.T @ g.rate_out.weight.T + g.rate_offset)))
+    rates = sigmoid(x @ g.rate_in.weight.T @ g.rate_out.weight.T + g.rate_offset)
 
     def one_head(head, q, k, v):
         own = slice(head * head_width, (head + 1) * head_width)
@@ -218,7 +205,7 @@ def mlstm(block, x, *, forget, head_width, **around):
     w_i, w_f = gates.map.weight.chunk(2)
     opened = torch.exp(x @ w_i.T + gates.input_offset)
     raw = x @ w_f.T + gates.forget_offset
-    kept = torch.exp(raw) if forget == "exp" else 1 / (1 + torch.exp(-raw))
+    kept = torch.exp(raw) if forget == "exp" else sigmoid(raw)
 
     def one_head(head, q, k, v):
         memory, norm = torch.zeros(head_width, head_width, dtype=x.dtype), torch.zeros_like(k[0])
@@ -254,15 +241,12 @@ def ssd(block, x, *, heads, head_width, state, qk_norm, head_norm, output_gate, 
 def mamba3(block, x, *, heads, head_width, state, rotation, qk_norm, head_norm, output_gate, **_):
     q, k, v = mapped(block, x).split([state, state, heads * head_width], 1)
     if qk_norm == "rms":
-        q, k = (
-            row / torch.sqrt((row * row).mean(-1, keepdim=True) + 1e-5) * norm.weight
-            for row, norm in zip((q, k), block.norms, strict=True)
-        )
+        q, k = (rms(row, norm.weight) for row, norm in zip((q, k), block.norms, strict=True))
     pairs = {"half": state // 4, "all": state // 2, "none": 0}[rotation]
     maps = (x @ block.gates.map.weight.T).split([heads, heads, heads, pairs], 1)
     steps = torch.log(1 + torch.exp(maps[0] + block.gates.step_offset))
     rates = torch.log(1 + torch.exp(maps[1])).clamp(min=1e-4)
-    shares, turns = 1 / (1 + torch.exp(-maps[2])), math.pi * torch.tanh(maps[3])
+    shares, turns = sigmoid(maps[2]), math.pi * torch.tanh(maps[3])
     held = [torch.zeros(state, head_width, dtype=x.dtype) for _ in range(heads)]
     written = list(held)  # the write of the last position: key times value
     angles, outputs = torch.zeros(heads, pairs, dtype=x.dtype), []
@@ -284,7 +268,7 @@ def mamba3(block, x, *, heads, head_width, state, rotation, qk_norm, head_norm, 
 
 @register_reference("ttt")
 def ttt(block, x, *, heads, head_width, batch, **around):
-    rates = 1 / (1 + torch.exp(-(x @ block.rate.weight.T + block.rate.bias))) / head_width
+    rates = sigmoid(x @ block.rate.weight.T + block.rate.bias) / head_width
     ones = torch.ones(1, dtype=x.dtype)
 
     def norm(u, head):

@@ -3,14 +3,7 @@
 import torch
 
 from ..references import register_reference
-from .matrix_states import GATES as OTHER_GATES
-from .matrix_states import silu
-
-GATES = OTHER_GATES | {"gelu": lambda x: x * (1 + torch.erf(x / 2**0.5)) / 2}
-
-
-def sigmoid(x):
-    return 1 / (1 + torch.exp(-x))
+from .common import GATES, channel_convolution, sigmoid
 
 
 def mapped(block, x, *, active):
@@ -19,11 +12,8 @@ def mapped(block, x, *, active):
     rows = rows if block.input.bias is None else rows + block.input.bias
     if block.short_conv is None:
         return rows
-    weight, outputs = block.short_conv.weight, []
-    for t in range(len(rows)):
-        y = sum(weight[-1 - back] * rows[t - back] for back in range(len(weight)) if t - back >= 0)
-        outputs.append(silu(y) if active else y)
-    return torch.stack(outputs)
+    y = channel_convolution(block.short_conv.weight.flip(0).T, rows)
+    return GATES["silu"](y) if active else y
 
 
 def merged(block, h, x, output_gate):
