@@ -51,9 +51,6 @@ ResidualInit = Literal["plain", "depth", "zero"]
 OutputActivation = Literal["none", "relu", "gelu", "gelu_tanh", "tanh", "leaky_relu"]
 """The activation after the output layer, for models whose outputs are real numbers."""
 
-Rule = tuple[bool, str]
-"""A condition's result, and the message if it is false."""
-
 MAX_DROPOUT = 0.9999
 """The maximum dropout probability: the numbers that dropout keeps are divided by 1 minus the probability."""
 
@@ -253,13 +250,7 @@ class ModelConfig:
 
     def faults(self) -> list[str]:
         """Return messages about settings that contradict each other or the interface; none if all fit."""
-        residual = self.settings.residual or self.settings.residual_init != "zero"
-        rules = (
-            (residual, "residual_init zero needs residual connections, got none"),
-            *self._inputs_and_outputs(),
-            *self._maximal_updates(),
-        )
-        return [fault for holds, fault in rules if not holds]
+        return [*self._faults_of_inputs_and_outputs(), *self._faults_of_maximal_updates()]
 
     def check(self) -> None:
         """Raise ModelConfigError with all faults if there are any."""
@@ -295,65 +286,55 @@ class ModelConfig:
             else self.interface.classes
         )
 
-    def _inputs_and_outputs(self) -> Iterator[Rule]:
+    def _faults_of_inputs_and_outputs(self) -> Iterator[str]:
         settings, interface = self.settings, self.interface
         has_classes, clustered = interface.classes is not None, bool(settings.cutoffs)
-        given = "classes" if has_classes else "symbols"
-        yield (
-            interface.vocab is not None or (interface.columns is not None and not interface.predicts_symbols),
-            "expected vocab, or columns and targets, got neither",
-        )
-        yield (
-            interface.targets is None or not has_classes,
-            f"expected either targets or classes, got both: {interface.targets} and {interface.classes}",
-        )
-        yield (
-            settings.output_act == "none" or interface.targets is not None,
-            f"output_act = {settings.output_act} needs targets, got {given}",
-        )
-        symbols = interface.columns is None and interface.predicts_symbols
-        given = "classes" if has_classes else "numbers"
-        yield (
-            symbols or not settings.tied,
-            f"tied weights need symbols as inputs and outputs, got {given}",
-        )
-        yield symbols or not clustered, f"cutoffs need symbols as inputs and outputs, got {given}"
-        yield (
-            settings.output_bias or not settings.tied,
-            "output_bias=False needs weights that are not tied, got tied weights",
-        )
-        yield (
-            settings.tied or not settings.tied_bias,
-            "tied_bias needs tied weights, got none",
-        )
-        yield (
-            clustered or not settings.project_first_cluster,
-            "project_first_cluster needs cutoffs, got none",
-        )
+        if not settings.residual and settings.residual_init == "zero":
+            yield "residual_init zero needs residual connections, got none"
+        if interface.vocab is None and (interface.columns is None or interface.predicts_symbols):
+            yield "expected vocab, or columns and targets, got neither"
+        if interface.targets is not None and has_classes:
+            both = f"{interface.targets} and {interface.classes}"
+            yield f"expected either targets or classes, got both: {both}"
+        if settings.output_act != "none" and interface.targets is None:
+            given = "classes" if has_classes else "symbols"
+            yield f"output_act = {settings.output_act} needs targets, got {given}"
+        if interface.columns is not None or not interface.predicts_symbols:
+            given = "classes" if has_classes else "numbers"
+            if settings.tied:
+                yield f"tied weights need symbols as inputs and outputs, got {given}"
+            if clustered:
+                yield f"cutoffs need symbols as inputs and outputs, got {given}"
+        if settings.tied and not settings.output_bias:
+            yield "output_bias=False needs weights that are not tied, got tied weights"
+        if settings.tied_bias and not settings.tied:
+            yield "tied_bias needs tied weights, got none"
+        if settings.project_first_cluster and not clustered:
+            yield "project_first_cluster needs cutoffs, got none"
         if clustered:
-            ends = (0, *settings.cutoffs, *(() if interface.vocab is None else (interface.vocab,)))
-            cut = ", ".join(map(str, settings.cutoffs))
-            rising = all(low < high for low, high in pairwise(ends))
-            below = "" if interface.vocab is None else f" below {interface.vocab}, the size of the vocabulary"
-            yield rising, f"expected increasing cutoffs{below}, got {cut}"
-            count, narrowest = len(settings.cutoffs), CLUSTER_WIDTH_DIVISOR ** len(settings.cutoffs)
-            plural = f"{count} cut-off" + ("" if count == 1 else "s")
-            yield (
-                settings.d_model >= narrowest,
-                f"expected d_model of at least {narrowest} for {plural}, got {settings.d_model}",
-            )
+            yield from self._faults_of_clusters()
 
-    def _maximal_updates(self) -> Iterator[Rule]:
+    def _faults_of_clusters(self) -> Iterator[str]:
+        cutoffs, vocab = self.settings.cutoffs, self.interface.vocab
+        ends = (0, *cutoffs, *(() if vocab is None else (vocab,)))
+        if any(low >= high for low, high in pairwise(ends)):
+            below = "" if vocab is None else f" below {vocab}, the size of the vocabulary"
+            yield f"expected increasing cutoffs{below}, got {', '.join(map(str, cutoffs))}"
+        count, narrowest = len(cutoffs), CLUSTER_WIDTH_DIVISOR ** len(cutoffs)
+        if self.settings.d_model < narrowest:
+            plural = f"{count} cut-off" + ("" if count == 1 else "s")
+            yield f"expected d_model of at least {narrowest} for {plural}, got {self.settings.d_model}"
+
+    def _faults_of_maximal_updates(self) -> Iterator[str]:
         settings, interface = self.settings, self.interface
-        if settings.mup is not None:
-            scaled = settings.embedding_scale != 1.0 and interface.columns is None
-            yield settings.mup >= 1, f"expected mup of at least 1, got {settings.mup}"
-            yield not scaled, f"mup needs an embedding such as unit, got {settings.embedding}"
-            yield not settings.cutoffs, "mup cannot be combined with cutoffs"
-            yield (
-                interface.source_vocab is None,
-                "mup needs a model of one sequence, got a source and a target",
-            )
+        if settings.mup is None:
+            return
+        if settings.embedding_scale != 1.0 and interface.columns is None:
+            yield f"mup needs an embedding such as unit, got {settings.embedding}"
+        if settings.cutoffs:
+            yield "mup cannot be combined with cutoffs"
+        if interface.source_vocab is not None:
+            yield "mup needs a model of one sequence, got a source and a target"
 
 
 class _Keywords(ModelInterface, BuildSettings):

@@ -7,7 +7,7 @@ transducer has embeddings of its source and its target, and an output layer.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from textwrap import shorten
 from typing import Generic, TypeVar
@@ -367,32 +367,25 @@ def shift_right(target: Tensor) -> Tensor:
     return torch.cat([torch.full_like(target[:, :1], PAD), target[:, :-1]], 1)
 
 
-def transduction_faults(config: ModelConfig) -> list[str]:
-    """Return messages about settings that a transduction model does not support."""
+def transduction_faults(config: ModelConfig) -> Iterator[str]:
+    """Yield messages about settings that a transduction model does not support."""
     settings, interface = config.settings, config.interface
-    rules = (
-        (
-            interface.columns is None and interface.targets is None,
-            "a transducer needs symbols as inputs and outputs, got numbers",
-        ),
-        (interface.classes is None, "a transducer needs symbols as outputs, got classes"),
-        (
-            not settings.cutoffs,
-            "expected no cutoffs in a transducer: its vocabularies have no common clusters",
-        ),
-        (
-            not settings.input_dropout,
-            "expected no input_dropout in a transducer: embedding_dropout applies to its inputs",
-        ),
-        (not settings.position_kind.by_length, f"expected no {settings.position} positions in a transducer"),
-        (not interface.bottleneck, "expected no bottleneck in a transducer, got one"),
-        (
-            settings.residual_init == "plain",
-            f"expected residual_init plain in a transducer, got {settings.residual_init}",
-        ),
-        (not settings.tied, "expected weights that are not tied: the output is not as wide as an embedding"),
-    )
-    return [fault for holds, fault in rules if not holds]
+    if interface.columns is not None or interface.targets is not None:
+        yield "a transducer needs symbols as inputs and outputs, got numbers"
+    if interface.classes is not None:
+        yield "a transducer needs symbols as outputs, got classes"
+    if settings.cutoffs:
+        yield "expected no cutoffs in a transducer: its vocabularies have no common clusters"
+    if settings.input_dropout:
+        yield "expected no input_dropout in a transducer: embedding_dropout applies to its inputs"
+    if settings.position_kind.by_length:
+        yield f"expected no {settings.position} positions in a transducer"
+    if interface.bottleneck:
+        yield "expected no bottleneck in a transducer, got one"
+    if settings.residual_init != "plain":
+        yield f"expected residual_init plain in a transducer, got {settings.residual_init}"
+    if settings.tied:
+        yield "expected weights that are not tied: the output is not as wide as an embedding"
 
 
 def build(

@@ -6,6 +6,7 @@ width 64 projects to 512 in a model of any width.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .spec import (
@@ -112,35 +113,27 @@ def check_ramp(settings: Settings) -> str | None:
     return None
 
 
-def _check(settings: Settings) -> str | None:
+def _faults(settings: Settings) -> Iterator[str]:
     pos, span = as_word(settings, "pos"), as_int(settings, "span")
-    relative = pos == "relative"
-    rules = (
-        (span or not relative, "pos=relative needs a span, for example sa(pos=relative, span=512)"),
-        (
-            span or not as_bool(settings, "adaptive"),
-            "adaptive=true needs a span, for example sa(span=512, adaptive=true)",
-        ),
-        (
-            relative or not as_bool(settings, "self"),
-            "self=true needs pos=relative: with other positions, the span always includes the current token",
-        ),
-        (not span or pos not in ("alibi", "t5"), f"pos={pos} needs span=0"),
-        (
-            not relative or not as_float(settings, "logit_cap"),
-            "logit_cap cannot be combined with pos=relative",
-        ),
-        (relative or not as_bool(settings, "pos_values"), "pos_values=true needs pos=relative"),
-    )
-    found = next((fault for holds, fault in rules if not holds), None)
-    return found or check_ramp(settings) or _check_heads(settings)
-
-
-def _check_heads(settings: Settings) -> str | None:
     heads, shared = as_int(settings, "heads"), as_int(settings, "kv_heads")
+    if pos == "relative" and not span:
+        yield "pos=relative needs a span, for example sa(pos=relative, span=512)"
+    if as_bool(settings, "adaptive") and not span:
+        yield "adaptive=true needs a span, for example sa(span=512, adaptive=true)"
+    if as_bool(settings, "self") and pos != "relative":
+        yield "self=true needs pos=relative: with other positions, the span always includes the current token"
+    if pos in ("alibi", "t5") and span:
+        yield f"pos={pos} needs span=0"
+    if pos == "relative" and as_float(settings, "logit_cap"):
+        yield "logit_cap cannot be combined with pos=relative"
+    if as_bool(settings, "pos_values") and pos != "relative":
+        yield "pos_values=true needs pos=relative"
     if shared and heads % shared:
-        return f"kv_heads must divide heads: expected a divisor of {heads}, got {shared}"
-    return check_turns(settings)
+        yield f"kv_heads must divide heads: expected a divisor of {heads}, got {shared}"
+
+
+def _check(settings: Settings) -> str | None:
+    return next(_faults(settings), None) or check_ramp(settings) or check_turns(settings)
 
 
 def check_turns(settings: Settings) -> str | None:
