@@ -39,6 +39,15 @@ class ShortConvolution(Initialisable):
         bound = len(self.weight) ** -0.5
         nn.init.uniform_(self.weight, -bound, bound, generator=generator)
 
+    def split_state(self, state: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
+        """Split a block's flat state (batch, numbers) into the `past` of this convolution, and the rest."""
+        if state is None:
+            return None, None
+        taps, channels = self.weight.shape
+        return state[:, : (taps - 1) * channels].unflatten(1, (-1, channels)), state[
+            :, (taps - 1) * channels :
+        ]
+
     def forward(self, x: Tensor, past: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return the outputs at x (batch, length, channels), and the next `past`.
 

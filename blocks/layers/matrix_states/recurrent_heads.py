@@ -82,10 +82,7 @@ class LinearRecurrence(Block):
     def _run(self, x: Tensor, state: Tensor | None, *, keep: bool) -> tuple[Tensor, Tensor | None]:
         qkv, past = self.qkv(x), None
         if self.short_conv is not None:
-            numbers = (len(self.short_conv.weight) - 1) * qkv.shape[2]
-            if state is not None:
-                past = state[:, :numbers].unflatten(1, (-1, qkv.shape[2]))
-                state = state[:, numbers:]
+            past, state = self.short_conv.split_state(state)
             qkv, past = self.short_conv(qkv, past)
         keys = (1 + self.writes) * self.key_heads * self.key_width
         qk, v = qkv.split([keys, qkv.shape[2] - keys], 2)

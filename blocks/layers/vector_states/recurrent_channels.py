@@ -59,9 +59,7 @@ class RecurrentChannels(Block):
     def _run(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None, Tensor]:
         u, past = self.input(x), None
         if self.short_conv is not None:
-            numbers = (len(self.short_conv.weight) - 1) * u.shape[2]
-            if state is not None:
-                past, state = state[:, :numbers].unflatten(1, (-1, u.shape[2])), state[:, numbers:]
+            past, state = self.short_conv.split_state(state)
             u, past = self.short_conv(u, past)
         y, kept = self.recur(u, state)
         if self.gate is not None:
