@@ -98,7 +98,7 @@ def train(k: int, rate: float, seed: int = 0) -> float:
     tested, accuracy = data.batch(TESTED, LENGTH, torch.Generator().manual_seed(1)), 0.0
     for _ in range(EPOCHS):
         for _ in range(STEPS):
-            inputs, targets = data.batch(BATCH, LENGTH, generator)
+            inputs, targets, _ = data.batch(BATCH, LENGTH, generator)
             loss = functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
             optimizer.zero_grad()
             loss.backward()

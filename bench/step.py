@@ -93,7 +93,7 @@ def plain_loop(
 
     def take_steps(count: int) -> None:
         for _ in range(count):
-            inputs, targets = (each.to(device) for each in data.batch(BATCH, length, generator))
+            inputs, targets = (each.to(device) for each in data.batch(BATCH, length, generator)[:2])
             loss = functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
             optimizer.zero_grad()
             loss.backward()

@@ -234,19 +234,10 @@ class Objective(ABC, Generic[ModelOf]):
         """Resume from a state that `state` returned."""
 
 
-class BatchObjective(Objective[ModelOf], Generic[ModelOf, BatchOf]):
-    """An objective that keeps the batch of the current step."""
-
-    _batch: BatchOf | None = None
-
-    @property
-    def _current(self) -> BatchOf:
-        assert self._batch is not None, "the caller begins a batch first"
-        return self._batch
-
-
-class FreshObjective(BatchObjective[Model, BatchOf]):
+class FreshObjective(Objective[Model]):
     """An objective that draws a fresh batch for each step. The trial's seed sets the random generator."""
+
+    batch: Examples  # of the current step
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -259,7 +250,7 @@ class FreshObjective(BatchObjective[Model, BatchOf]):
         return StepShape(sequences=self.settings.train.batch_size, tokens=tokens)
 
     def begin_batch(self, parts: int) -> None:
-        self._batch = self._draw_batch()
+        self.batch = self._draw_batch()
 
     def state(self) -> dict[str, Any]:
         return {"data": self._data.get_state()}
@@ -268,12 +259,14 @@ class FreshObjective(BatchObjective[Model, BatchOf]):
         self._data.set_state(state["data"].cpu())
 
     @abstractmethod
-    def _draw_batch(self) -> BatchOf:
+    def _draw_batch(self) -> Examples:
         """Return the batch of the next step."""
 
 
-class StreamedObjective(BatchObjective[ModelOf, BatchOf]):
+class StreamedObjective(Objective[ModelOf], Generic[ModelOf, BatchOf]):
     """An objective with a stream of batches, whose next one depends only on the number of earlier ones."""
+
+    batch: BatchOf  # of the current step
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -290,8 +283,8 @@ class StreamedObjective(BatchObjective[ModelOf, BatchOf]):
         if self._batches is None:
             self._batches = self._iter_batches(self._drawn)
         self._drawn += 1
-        self._batch = next(self._batches)
-        self._symbols += self._symbols_of(self._batch)
+        self.batch = next(self._batches)
+        self._symbols += self._symbols_of(self.batch)
 
     def state(self) -> dict[str, Any]:
         """Return the position in the stream, and the number of symbols for `step_shape`."""

@@ -35,8 +35,7 @@ from ...studies.catalog.tasks import (
 )
 from ...studies.schema.settings import TrialSettings
 from ..core.process import derive_seed
-from ..tasks import Batch, get_task
-from ..tasks.algorithmic import draw_dev_batches, draw_test_batch
+from ..tasks.algorithmic import draw_dev_batches, draw_test_batch, get_task
 from ..tasks.generated import draw_dev, draw_examples, draw_test_set, own_losses
 from .base import (
     Answers,
@@ -46,7 +45,6 @@ from .base import (
     RegisteredMetrics,
     StepShape,
     micro_batch,
-    micro_batch_slice,
     micro_batch_weight,
     on_device,
     split_examples,
@@ -89,7 +87,7 @@ class Score:
         return {f"{split}_{name}": value for name, value in found.items()}
 
 
-class GeneratedObjective(FreshObjective[Examples]):
+class GeneratedObjective(FreshObjective):
     """Objective of a task that draws its own examples."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
@@ -102,10 +100,10 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the mean loss over the scored positions of one micro-batch."""
-        inputs, outputs, targets = self._answers(model, micro_batch(self._current, part, parts))
+        inputs, outputs, targets = self._answers(model, micro_batch(self.batch, part, parts))
         self._show(inputs, outputs, targets)
         # divide by the count of the whole batch, since its parts may have different counts
-        return self._losses(outputs, targets).sum() * parts / self._scored(self._current)[1].numel()
+        return self._losses(outputs, targets).sum() * parts / self._scored(self.batch)[1].numel()
 
     def draw(self) -> tuple[Tensor, ...]:
         """Return the whole next batch, on the CPU.
@@ -280,12 +278,7 @@ def _longest(examples: Examples) -> Tensor:
     return examples.inputs[longest, : int(examples.lengths[longest])]
 
 
-def _split(batch: Batch, size: int) -> Iterator[Batch]:
-    """Yield the rows of a batch in groups of at most `size`."""
-    return map(Batch, *(each.split(size) for each in batch))
-
-
-class AlgorithmicObjective(FreshObjective[Batch]):
+class AlgorithmicObjective(FreshObjective):
     """Objective of algorithmic tasks, with batches of one length each, and tests after the last epoch."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
@@ -295,19 +288,16 @@ class AlgorithmicObjective(FreshObjective[Batch]):
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the cross-entropy over all tokens of one micro-batch."""
-        inputs, targets = self._current
-        count = len(inputs)
-        if parts > 1:
-            here = micro_batch_slice(count, part, parts)
-            inputs, targets = inputs[here], targets[here]
+        inputs, targets, _ = self.batch if parts == 1 else micro_batch(self.batch, part, parts)
         inputs, targets = on_device(inputs, self.device), on_device(targets, self.device)
         logits, targets = model(inputs).flatten(0, 1), targets.flatten()  # (batch * tokens, vocab)
         self._show(inputs, logits, targets)
         loss = cross_entropy(logits, targets)
-        return loss if parts == 1 else loss * micro_batch_weight(count, part, parts)
+        return loss if parts == 1 else loss * micro_batch_weight(len(self.batch.inputs), part, parts)
 
     def draw(self) -> tuple[Tensor, ...]:
-        return tuple(self._draw_batch())
+        inputs, targets, _ = self._draw_batch()
+        return inputs, targets
 
     def loss_of(self, model: nn.Module, *batch: Tensor) -> Tensor:
         inputs, targets = batch
@@ -323,9 +313,9 @@ class AlgorithmicObjective(FreshObjective[Batch]):
         lengths = self._settings.test_lengths
         batches = [draw_test_batch(self._task, self._settings, length) for length in lengths]
         for batch in batches or self._dev_batches():
-            yield from (Examples(*rows) for rows in _split(batch, self.settings.train.batch_size))
+            yield from split_examples(batch, self.settings.train.batch_size)
 
-    def _draw(self, count: int, length: int, generator: torch.Generator) -> Batch:
+    def _draw(self, count: int, length: int, generator: torch.Generator) -> Examples:
         return self._task.batch(count, length, generator, vocab=self.interface.vocab)
 
     def _shape(self, length: int) -> StepShape:
@@ -333,7 +323,7 @@ class AlgorithmicObjective(FreshObjective[Batch]):
         return StepShape(sequences=self.settings.train.batch_size, tokens=tokens)
 
     @abstractmethod
-    def _dev_batches(self) -> Sequence[Batch]:
+    def _dev_batches(self) -> Sequence[Examples]:
         """Return the dev sequences as batches, each with one length."""
 
     @abstractmethod
@@ -358,13 +348,13 @@ class AlgorithmicObjective(FreshObjective[Batch]):
     def _score(
         self,
         model: Model,
-        batches: Iterable[Batch],
+        batches: Iterable[Examples],
         registered: RegisteredMetrics | None = None,
         at_once: int | None = None,
     ) -> Score:
         at_once = at_once or max(1, self._scored_at_once // self.settings.train.accumulate)
         total = Score()
-        for inputs, targets in (rows for batch in batches for rows in _split(batch, at_once)):
+        for inputs, targets, _ in (rows for batch in batches for rows in split_examples(batch, at_once)):
             wanted, logits = targets.to(self.device), model(inputs.to(self.device)).float()
             flat = logits.flatten(0, 1), wanted.flatten()  # (batch * tokens, vocab), (batch * tokens,)
             if registered is not None:
@@ -410,7 +400,7 @@ class GrowingLengthObjective(AlgorithmicObjective):
         self._fresh.set_state(state["fresh"].cpu())
         self._curriculum = Curriculum(**state["curriculum"])
 
-    def _draw_batch(self) -> Batch:
+    def _draw_batch(self) -> Examples:
         return self._draw(self.settings.train.batch_size, self._curriculum.length, self._data)
 
     def _evaluate_epoch(self, model: Model) -> Metrics:
@@ -427,7 +417,7 @@ class GrowingLengthObjective(AlgorithmicObjective):
             **registered.compute(),
         }
 
-    def _dev_batches(self) -> Sequence[Batch]:
+    def _dev_batches(self) -> Sequence[Examples]:
         count = self._settings.dev_examples or self.settings.train.batch_size
         return [self._draw(count, self._curriculum.length, self._fresh)]
 
@@ -455,7 +445,7 @@ class DrawnLengthObjective(AlgorithmicObjective):
         super().restore(state)
         self._drawn = Counter(state["drawn"])
 
-    def _draw_batch(self) -> Batch:
+    def _draw_batch(self) -> Examples:
         length = self._lengths[int(torch.randint(len(self._lengths), (), generator=self._data))]
         self._drawn[length] += 1
         return self._draw(self.settings.train.batch_size, length, self._data)
@@ -467,11 +457,11 @@ class DrawnLengthObjective(AlgorithmicObjective):
         self._drawn.clear()
         return score.metrics("dev") | registered.compute()
 
-    def _dev_batches(self) -> Sequence[Batch]:
+    def _dev_batches(self) -> Sequence[Examples]:
         return self._dev
 
     @cached_property
-    def _dev(self) -> tuple[Batch, ...]:
+    def _dev(self) -> tuple[Examples, ...]:
         return draw_dev_batches(
             self._task,
             self._lengths,

@@ -90,9 +90,9 @@ class LabelledObjective(StreamedObjective[Model, Examples]):
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the mean loss over the labels of one micro-batch."""
-        sequences, outputs, labels = self._answers(model, micro_batch(self._current, part, parts))
+        sequences, outputs, labels = self._answers(model, micro_batch(self.batch, part, parts))
         self._show(sequences, *self._measured(outputs, labels))
-        whole = self._current.targets
+        whole = self.batch.targets
         scored = len(whole) if whole.dim() == 1 else int((whole != IGNORED).sum())
         # a batch may have no scored label
         return self._losses(outputs, labels).sum() * parts / max(1, scored)

@@ -164,12 +164,12 @@ class StreamObjective(LanguageObjective[StreamBatch]):
 
     def begin_batch(self, parts: int) -> None:
         super().begin_batch(parts)
-        if self._current.reset:
+        if self.batch.reset:
             self._streams = [StreamState()] * parts
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the mean loss over the tokens of one micro-batch."""
-        batch = self._current
+        batch = self.batch
         count = len(batch.inputs)
         here = micro_batch_slice(count, part, parts)
         inputs, targets = (on_device(rows[here], self.device) for rows in batch[:2])
@@ -215,7 +215,7 @@ class PackedObjective(LanguageObjective[StreamBatch]):
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the mean loss over the tokens of one micro-batch."""
-        batch = self._current
+        batch = self.batch
         count = len(batch.inputs)
         drawn = [rows[micro_batch_slice(count, part, parts)] for rows in batch[:2]]
         inputs, targets = (on_device(rows, self.device) for rows in drawn)
@@ -255,7 +255,7 @@ class LineObjective(LanguageObjective[LineBatch]):
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the mean loss over the tokens of one micro-batch, padding excluded."""
-        batch = self._current
+        batch = self.batch
         here = micro_batch_slice(len(batch.lengths), part, parts)
         rows, drawn, own_lengths = (each[here] for each in batch[:3])
         valid = torch.arange(drawn.shape[1]) < own_lengths[:, None]

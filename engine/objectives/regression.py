@@ -34,7 +34,7 @@ _TEST_LENGTHS = 100
 """The number of test lengths of a task with varying lengths; each gets the same number of sequences."""
 
 
-class RegressionObjective(FreshObjective[Examples]):
+class RegressionObjective(FreshObjective):
     """Objective with fresh training sequences and fixed test sequences (Raffel and Ellis 2016, section 2)."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
@@ -50,9 +50,9 @@ class RegressionObjective(FreshObjective[Examples]):
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the mean squared error of one micro-batch."""
-        inputs, predictions, targets = self._answers(model, micro_batch(self._current, part, parts))
+        inputs, predictions, targets = self._answers(model, micro_batch(self.batch, part, parts))
         self._show(inputs, predictions, targets)
-        weight = micro_batch_weight(len(self._current.targets), part, parts)
+        weight = micro_batch_weight(len(self.batch.targets), part, parts)
         return functional.mse_loss(predictions, targets) * weight
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:

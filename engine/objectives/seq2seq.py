@@ -52,11 +52,11 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
         if train.sampling:
             seed = derive_seed(self.settings.seed, f"guesses of batch {self._drawn}")
             share = sampling_share(train, self._drawn - 1)
-            self._guesses = GuessDraws.of(self._current.targets, share, seed, together=_is_scheduled(train))
+            self._guesses = GuessDraws.of(self.batch.targets, share, seed, together=_is_scheduled(train))
 
     def loss(self, model: TransductionModel, part: int, parts: int) -> Tensor:
         """Return the mean loss over the target symbols of one micro-batch."""
-        batch, train = self._current, self.settings.train
+        batch, train = self.batch, self.settings.train
         drawn = _part_of(batch.targets, part, parts)
         sources = on_device(_part_of(batch.sources, part, parts), self.device)
         scored, places = scored_on_device(drawn, drawn != PAD, self.device)

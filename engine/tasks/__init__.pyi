@@ -1,4 +1,3 @@
-from .algorithmic import Batch as Batch
 from .algorithmic import Task as Task
 from .algorithmic import draw_dev_batches as draw_dev_batches
 from .algorithmic import draw_test_batch as draw_test_batch

@@ -21,24 +21,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ...studies.catalog.tasks import AlgorithmicSettings, AlgorithmicTask, require_algorithmic
+from ...studies.catalog.tasks import AlgorithmicSettings, AlgorithmicTask, Examples, require_algorithmic
 from ..core.process import derive_seed
 
 Draw = Callable[[int, int, int, torch.Generator], Tensor]
 """Draws inputs (batch, tokens) from number of symbols, batch size, nominal length and generator."""
-
-
-class Batch(NamedTuple):
-    """Input sequences and their targets at each position. Both are (batch, tokens), int64."""
-
-    inputs: Tensor
-    targets: Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +43,8 @@ class Task:
 
     def batch(
         self, batch_size: int, length: int, generator: torch.Generator, *, vocab: int | None = None
-    ) -> Batch:
-        """Draw a batch of inputs, and compute their targets.
+    ) -> Examples:
+        """Draw a batch of inputs (batch, tokens), and compute their targets at each position.
 
         `length` is the nominal length in the study file; the inputs of some tasks are longer. The same state
         of the CPU generator gives the same batch. The batch has `vocab` symbols, by default as many as in the
@@ -60,7 +52,7 @@ class Task:
         """
         self.spec.check_length(length)
         inputs = self.draw(vocab or self.spec.vocab, batch_size, length, generator)
-        return Batch(inputs, self.solve(inputs))
+        return Examples(inputs, self.solve(inputs))
 
 
 def symbols(vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
@@ -198,7 +190,7 @@ _TEST_SEED = 0
 """The seed of the test sequences, which are the same for every trial."""
 
 
-def draw_test_batch(task: Task, settings: AlgorithmicSettings, length: int) -> Batch:
+def draw_test_batch(task: Task, settings: AlgorithmicSettings, length: int) -> Examples:
     """Draw a task's test sequences of one length. They are the same for every trial."""
     seed = derive_seed(
         _TEST_SEED, f"test sequences of {task.spec.name}, {settings.symbols} symbols, {length}"
@@ -209,7 +201,7 @@ def draw_test_batch(task: Task, settings: AlgorithmicSettings, length: int) -> B
 
 def draw_dev_batches(
     task: Task, lengths: Sequence[int], *, count: int, vocab: int | None, seed: int
-) -> tuple[Batch, ...]:
+) -> tuple[Examples, ...]:
     """Draw `count` sequences, divided among these lengths as equally as possible."""
     generator = torch.Generator().manual_seed(seed)
     ends = [place * count // len(lengths) for place in range(len(lengths) + 1)]

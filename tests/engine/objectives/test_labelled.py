@@ -119,7 +119,7 @@ def test_a_batch_in_parts_has_the_loss_of_the_whole_and_each_pass_has_every_row(
         loss = whole.loss(model, 0, 1)
         halves = sum(parts.loss(model, part, 2) for part in range(2)) / 2
         torch.testing.assert_close(halves, loss)
-        seen += int(whole._current.lengths.sum())
+        seen += int(whole.batch.lengths.sum())
     rows = [row for row in trial[2] if row["part"] == "train"]
     assert seen == sum(min(LONGEST, len(numbers_of(whole, row))) for row in rows)
     assert whole.step_shape.sequences == 6
@@ -142,8 +142,8 @@ def test_a_number_that_equals_the_mark_of_unscored_labels_is_scored(trial):
     if objective._corpus.classes:
         return
     objective.begin_batch(1)
-    objective._current.targets[0] = IGNORED
-    _, outputs, labels = objective._answers(model, objective._current)
+    objective.batch.targets[0] = IGNORED
+    _, outputs, labels = objective._answers(model, objective.batch)
     torch.testing.assert_close(objective.loss(model, 0, 1), objective._losses(outputs, labels).mean())
 
 
@@ -152,7 +152,7 @@ def test_a_batch_without_a_scored_label_has_a_loss_of_zero(trial):
     if not objective._corpus.train.of_tokens:
         return
     objective.begin_batch(1)
-    objective._current.targets.fill_(IGNORED)
+    objective.batch.targets.fill_(IGNORED)
     loss = objective.loss(model, 0, 1)
     loss.backward()
     assert loss.item() == 0.0

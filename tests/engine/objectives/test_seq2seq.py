@@ -209,7 +209,7 @@ def test_scheduled_guesses_are_at_one_position_for_all_targets_and_depend_on_wha
     with torch.no_grad():
         model.output.weight *= 1e4  # what is drawn is certain
     objective.begin_batch(1)
-    batch = objective._current
+    batch = objective.batch
     replaced = torch.zeros_like(batch.targets, dtype=torch.bool)
     replaced[:, :6:2] = True
     draws = GuessDraws(replaced, torch.full(batch.targets.shape, 0.5))

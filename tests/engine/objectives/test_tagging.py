@@ -70,7 +70,7 @@ def sorted_sequences(length, **task):
 
 
 def digest(batch):
-    return hashlib.sha256(b"".join(each.numpy().tobytes() for each in batch)).hexdigest()[:8]
+    return hashlib.sha256(b"".join(each.numpy().tobytes() for each in batch[:2])).hexdigest()[:8]
 
 
 def test_the_test_sequences_are_the_same_for_good():
@@ -188,7 +188,7 @@ def test_the_operations_are_those_of_the_lengths_that_were_drawn():
     made = settings(lengths=(1, 12))
     training, tokens = Training.begin(made, CPU), []
     loss = training.objective.loss
-    training.objective.loss = lambda *given: (loss(*given), tokens.append(training.objective._batch))[0]
+    training.objective.loss = lambda *given: (loss(*given), tokens.append(training.objective.batch))[0]
     training.advance()
     lengths = [batch.inputs.shape[1] for batch in tokens]
     assert len(set(lengths)) > 2

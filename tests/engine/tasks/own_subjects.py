@@ -28,9 +28,7 @@ def own_subject(name, **settings):
             settings=settings,
             kind=spec.kind,
             sizes=TaskSizes(tokens=spec.sequence_length(length), vocab=vocab),
-            draw=lambda seed: Examples(
-                *made.batch(EXAMPLES, length, torch.Generator().manual_seed(seed), vocab=vocab)
-            ),
+            draw=lambda seed: made.batch(EXAMPLES, length, torch.Generator().manual_seed(seed), vocab=vocab),
             solve=made.solve,
         )
     if isinstance(task, LongTermSettings):
