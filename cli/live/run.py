@@ -83,7 +83,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
 
         trackers = open_trackers(settings.track)
     with waiting("loading torch"):
-        from ...engine.run.driver import run_until_stopped
+        from ...engine.run.driver import RunArguments, run_until_stopped
         from ...engine.trial.failures import HeadLostError, MachineError
 
     started = time.monotonic()
@@ -104,11 +104,13 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
                 # workers have another working directory
                 replace(settings.machine, data=settings.data.resolve()),
                 listener,
-                local=options.local,
-                max_trials=request.max_trials,
-                max_failures=options.max_failures,
-                retry_failed=options.retry_failed,
-                trial_ids=request.trial_ids,
+                RunArguments(
+                    local=options.local,
+                    max_trials=request.max_trials,
+                    max_failures=options.max_failures,
+                    retry_failed=options.retry_failed,
+                    trial_ids=request.trial_ids,
+                ),
             )
     except KeyboardInterrupt:
         print_stderr(f"stopped at once; all finished epochs are stored. Continue: {request.resume_command}")

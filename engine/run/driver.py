@@ -16,6 +16,7 @@ from uuid import uuid4
 from ...errors import argument_fault, check_arguments, hint, number_fault, texts_fault
 from ...plugins import PluginError, inline_codes
 from ...storage import Store, open_store, store_fault
+from ...storage.leases import Leases
 from ...studies.catalog.own_corpora import FOLDER
 from ...studies.last_run import claim_ages, other_files, seeds_before
 from ...studies.planning.status import study_status
@@ -89,6 +90,17 @@ class Summary:
         return self.stopped or bool(self.given_up) or self.stop_reason is not None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunArguments:
+    """The arguments of `run_study` that say which trials train, where, and how many."""
+
+    local: bool | None = None
+    max_trials: int | None = None
+    max_failures: int | None = None
+    retry_failed: bool = False
+    trial_ids: Collection[str] | None = None
+
+
 def run_study(
     study: Study,
     store: Store | str | Path,
@@ -144,17 +156,14 @@ def run_study(
     )
     store = open_store(store)
     check_arguments(_trials_fault(study, store, trial_ids))
-    summary = run_until_stopped(
-        study,
-        store,
-        machine,
-        listener,
+    arguments = RunArguments(
         local=local,
         max_trials=max_trials,
         max_failures=max_failures,
         retry_failed=retry_failed,
         trial_ids=trial_ids,
     )
+    summary = run_until_stopped(study, store, machine, listener, arguments)
     if summary.stop_signal is not None:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -182,32 +191,24 @@ def run_until_stopped(
     store: Store,
     machine: Machine,
     listener: Listener | None,
-    *,
-    local: bool | None,
-    max_trials: int | None,
-    max_failures: int | None,
-    retry_failed: bool,
-    trial_ids: Collection[str] | None,
+    arguments: RunArguments,
 ) -> Summary:
     """Train the missing trials of a study, as `run_study` does, but return also after Ctrl-C or SIGTERM."""
     store.check_writable()
-    request = {"local": local, "max_failures": max_failures, "retry_failed": retry_failed}
-    machine = replace(machine, address=None) if local else machine
+    machine = replace(machine, address=None) if arguments.local else machine
     check_gpu(machine)
     check_row_writer()
     study = follow_rounds(study, store)
-    listener = listener or notebook_listener(study, store, max_trials)
-    summary = _run_round(
-        study, store, machine, listener, max_trials=max_trials, trial_ids=trial_ids, **request
-    )
-    while has_more(further := follow_rounds(study, store), study):
-        if summary.is_cut_short or summary.ran == max_trials:
-            break
-        study, ran = further, summary.ran
-        left = None if max_trials is None else max_trials - ran
-        summary = _run_round(study, store, machine, listener, max_trials=left, trial_ids=trial_ids, **request)
-        summary = replace(summary, ran=summary.ran + ran)
-    return summary
+    most, ran = arguments.max_trials, 0
+    listener = listener or notebook_listener(study, store, most)
+    while True:
+        left = None if most is None else most - ran
+        summary = _run_round(study, store, machine, listener, replace(arguments, max_trials=left))
+        ran += summary.ran
+        further = follow_rounds(study, store)
+        if summary.is_cut_short or ran == most or not has_more(further, study):
+            return replace(summary, ran=ran)
+        study = further
 
 
 def _check_code(study: Study, trials: Sequence[Trial]) -> None:
@@ -240,32 +241,26 @@ def _here_if_inline(
 
 
 def _run_round(
-    study: Study,
-    store: Store,
-    machine: Machine,
-    listener: Listener,
-    *,
-    local: bool | None,
-    max_trials: int | None,
-    max_failures: int | None,
-    retry_failed: bool,
-    trial_ids: Collection[str] | None,
+    study: Study, store: Store, machine: Machine, listener: Listener, arguments: RunArguments
 ) -> Summary:
     """Train the missing trials of a study; for an ablation path, those up to its current round."""
     store.verify_study(study.name)
+    max_trials = arguments.max_trials
     # read before the outcomes: an attempt that ends in between has a lease that says so
     last = store.last_numbers()
     if study.search is None:
         statuses = {trial: status for trial, (status, _) in store.latest_attempts().items()}
         turns = start_turns(study)
-        missing = trials_to_run(study, store, statuses, only=trial_ids, retry_failed=retry_failed)
+        missing = trials_to_run(
+            study, store, statuses, only=arguments.trial_ids, retry_failed=arguments.retry_failed
+        )
         missing = sorted(missing, key=lambda trial: turns[trial.id])
     else:
         missing = study.search.trials_of_options()
     _check_code(study, (*missing, *study.search.baseline_trials) if study.search else missing)
     check_layers(study, missing)
     settings = [trial.settings for trial in missing]
-    local = _here_if_inline(settings, machine, local=local)
+    local = _here_if_inline(settings, machine, local=arguments.local)
     _prepare(study, settings, machine)
     if local is None:
         from .step_times import short_grid_seconds  # noqa: PLC0415 -- not needed if the user decides
@@ -288,7 +283,7 @@ def _run_round(
     store.records.save(study.name, record)
     with on_interrupt(listener.stopping) as stop:
         merge = partial(store.upkeep.merge_ended, study.name, at_least=MERGED_TOGETHER)
-        counter = RunCounter(stop, max_failures, merge)
+        counter = RunCounter(stop, arguments.max_failures, merge)
         everyone = Listeners(counter, listener)
         metric = study.search.settings.objectives[0].name if study.search else None
 
@@ -307,14 +302,21 @@ def _run_round(
             )
 
         rounds = _RunRounds(
-            study, store, counter, everyone, run, run_id=uuid4().hex, pack=machine.most_packed
+            study=study,
+            store=store,
+            counter=counter,
+            listener=everyone,
+            run=run,
+            run_id=(run_id := uuid4().hex),
+            leases=store.leases(run_id),
+            pack=machine.most_packed,
         )
-        given_up = rounds.train(missing, last, max_trials, retry_failed=retry_failed)
+        given_up = rounds.train(missing, last, arguments)
         if counter.machine_failure is not None:
             raise MachineError(counter.machine_failure)
         with storing():  # all outcomes are stored by now, and the next run can merge their files
             store.upkeep.compact()
-        summary = _summary(study, store, counter, given_up=given_up)
+        summary = _summary(study, store, counter, given_up)
     return replace(summary, stop_signal=stop.stop_signal)
 
 
@@ -332,67 +334,49 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
     rehearse_plugins(settings, machine.data)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _RunRounds:
     """Training of the missing trials, round by round.
 
     After a round, other drivers may have left trials unfinished, for example because they died. The next
-    round trains them. The methods that train return the reasons why cohorts were abandoned.
+    round trains them. `run` trains groups of trials (cohorts). It and the methods that train return the
+    reasons why groups were abandoned.
     """
 
-    def __init__(
-        self,
-        study: Study,
-        store: Store,
-        counter: RunCounter,
-        listener: Listener,
-        run: Callable[[CohortSource], list[str]],
-        *,
-        run_id: str,
-        pack: int,
-    ) -> None:
-        """Set up the rounds for a study.
+    study: Study
+    store: Store
+    counter: RunCounter
+    listener: Listener
+    run: Callable[[CohortSource], list[str]]
+    run_id: str
+    leases: Leases
+    pack: int
 
-        `run` trains groups of trials (cohorts) and returns an error for each group that it has given up.
-        """
-        self._study, self._store, self._counter, self._listener = study, store, counter, listener
-        self._run, self._id, self._pack = run, run_id, pack
-        self._leases = store.leases(run_id)
-
-    def train(
-        self,
-        missing: Sequence[Trial],
-        last: Mapping[str, int],
-        max_trials: int | None,
-        *,
-        retry_failed: bool,
-    ) -> list[str]:
+    def train(self, missing: Sequence[Trial], last: Mapping[str, int], arguments: RunArguments) -> list[str]:
         """Train the missing trials of a grid, or run a search.
 
         At the end, record a clean stop for each trial that has not ended.
         """
         try:
-            if self._study.search is None:
-                return self.train_grid(missing, last, max_trials)
-            return self.search(max_trials, retry_failed=retry_failed)
+            if self.study.search is None:
+                return self.train_grid(missing, last, arguments.max_trials)
+            return self.search(arguments.max_trials, retry_failed=arguments.retry_failed)
         finally:
             if lost_gpu() is None:  # otherwise the trial with the failed kernel counts as a death
-                record_stops(self._store, self._counter.unended)
+                record_stops(self.store, self.counter.unended)
 
     def train_grid(
         self, missing: Sequence[Trial], last: Mapping[str, int], max_trials: int | None
     ) -> list[str]:
-        """Train the missing trials of a grid, at most `max_trials`.
-
-        Return an error for each abandoned group. `last` has the number of each trial's last attempt.
-        """
+        """Train the missing trials of a grid, at most `max_trials`; `last` has their last attempts."""
         free, elsewhere, given_up = self._jobs(missing, last), dict[str, ClaimedElsewhere](), list[str]()
         jobs = {job.trial.id: job for job in free}
         left = len(free) if max_trials is None else max_trials
-        while free and left > 0 and not self._counter.stop.requested:
+        while free and left > 0 and not self.counter.stop.requested:
             now, free = free[:left], free[left:]
-            self._listener.on_planned([job.trial for job in now])
-            given_up += self._run(GridCohorts(now, pack=self._pack))
-            taken_now = self._counter.pop_claimed_elsewhere()
+            self.listener.on_planned([job.trial for job in now])
+            given_up += self.run(GridCohorts(now, pack=self.pack))
+            taken_now = self.counter.pop_claimed_elsewhere()
             # trials that other drivers have taken do not count against `max_trials`
             left -= len(now) - len(taken_now)
             elsewhere |= {trial: event for trial, event in taken_now.items() if not event.ended}
@@ -408,17 +392,17 @@ class _RunRounds:
 
         A trial comes last if the last two processes that trained it died.
         """
-        folder, earlier = self._store.files.checkpoints_folder(STARTS_FILE), EarlierTrials(self._store)
-        turns = start_turns(self._study)
+        folder, earlier = self.store.files.checkpoints_folder(STARTS_FILE), EarlierTrials(self.store)
+        turns = start_turns(self.study)
         last_turn = max(turns.values(), default=0) + 1
         turns |= {trial.id: last_turn for trial in missing if dies_often(folder / trial.id)}
         return [
             Job(
                 trial=trial,
                 attempt=last.get(trial.id, -1) + 1,
-                run=self._id,
-                keep_weights=self._study.header.keep_weights,
-                keep_checkpoint=self._study.header.keep_checkpoints,
+                run=self.run_id,
+                keep_weights=self.study.header.keep_weights,
+                keep_checkpoint=self.study.header.keep_checkpoints,
                 earlier=earlier.find(trial),
                 turn=turns[trial.id],
             )
@@ -432,38 +416,35 @@ class _RunRounds:
         given_up: list[str] = []
         gone: dict[str, int] = {}
         while True:
-            left = None if max_trials is None else max_trials - self._counter.ended.total()
+            left = None if max_trials is None else max_trials - self.counter.ended.total()
             source = Search(
-                self._study,
-                self._store,
-                self._id,
-                self._listener,
+                self.study,
+                self.store,
+                self.run_id,
+                self.listener,
                 max_trials=left,
                 retry_failed=retry_failed,
                 gone=gone,
             )
             if source.has_next():  # otherwise no worker starts
-                given_up += self._run(source)
-            taken_now = self._counter.pop_claimed_elsewhere()
-            if not taken_now or self._counter.ended.total() == max_trials:
+                given_up += self.run(source)
+            taken_now = self.counter.pop_claimed_elsewhere()
+            if not taken_now or self.counter.ended.total() == max_trials:
                 return given_up
             gone = self._wait(taken_now)
-            if self._counter.stop.requested:
+            if self.counter.stop.requested:
                 return given_up
 
     def _wait(self, trials: Mapping[str, ClaimedElsewhere]) -> dict[str, int]:
         """Wait until this run can take over one of these trials.
 
         Other drivers have claimed them. The wait also ends when all these trials have ended, or when a stop
-        is requested.
-
-        Return a mapping from each free trial to the number of its dead owner's last attempt, or -1 if there
-        was no attempt.
+        is requested. Return the number of the dead owner's last attempt, or -1, by free trial.
         """
         waiting, shown = dict(trials), set[ClaimedElsewhere]()
-        while waiting and not self._counter.stop.requested:
-            found = {trial: self._leases.find(trial, each.attempt) for trial, each in waiting.items()}
-            stored = self._store.last_numbers() if any(each and each.ended for each in found.values()) else {}
+        while waiting and not self.counter.stop.requested:
+            found = {trial: self.leases.find(trial, each.attempt) for trial, each in waiting.items()}
+            stored = self.store.last_numbers() if any(each and each.ended for each in found.values()) else {}
             free: dict[str, int] = {}
             for trial, state in found.items():
                 if state is None:
@@ -477,19 +458,13 @@ class _RunRounds:
             if free:
                 return free
             if waiting and shown != (now := set(waiting.values())):
-                self._listener.waiting(list(waiting.values()))
+                self.listener.waiting(list(waiting.values()))
                 shown = now
-            time.sleep(self._leases.poll_s)
+            time.sleep(self.leases.poll_s)
         return {}
 
 
-def _summary(
-    study: Study,
-    store: Store,
-    counter: RunCounter,
-    *,
-    given_up: list[str],
-) -> Summary:
+def _summary(study: Study, store: Store, counter: RunCounter, given_up: list[str]) -> Summary:
     if study.search is None:
         held = {trial: status for trial, (status, _) in store.latest_attempts().items()}
         statuses = [held.get(trial.id, "incomplete") for trial in study.trials]
