@@ -130,11 +130,7 @@ def as_data_error(dataset: Dataset, path: Path) -> Iterator[None]:
 
 
 def _require_file(dataset: Dataset, source: SourceFile, place: Path) -> Path:
-    """Return the path of a dataset's file or, failing that, of the archive that contains it.
-
-    Raise DataError if neither exists. If the file has no checksum of its own, verify the checksum of the
-    archive.
-    """
+    """Return the path from `find_file`; raise DataError if there is none, or for an altered archive."""
     path = find_file(source, place)
     if path is None:
         raise missing_error(dataset, f"{describe_files(source)} in {place}")

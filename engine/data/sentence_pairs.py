@@ -157,8 +157,7 @@ def _learn(spec: PairCorpusSpec) -> dict[str, SentenceVocabulary]:
 def _write(spec: PairCorpusSpec, place: Path) -> dict[str, Any]:
     """Learn the vocabularies, write all pairs to token files, and return the description of the files.
 
-    In each split, sources and targets have separate files. Words are separated by white space. A sentence's
-    end counts as a word. A split of targets is lossy if their tokens do not determine the text.
+    A sentence's end counts as a word. A split of targets is lossy if their tokens do not determine the text.
     """
     vocabularies = _learn(spec)
     for side, vocabulary in vocabularies.items():

@@ -151,10 +151,7 @@ def greedy_search(
 
 
 def _likeliest(logs: Tensor, bounds: Bounds, place: int) -> tuple[Tensor, Tensor]:
-    """Return the likeliest allowed symbol of each output, and its log-probability.
-
-    Positions count from 1. The log-probabilities are float64.
-    """
+    """Return each output's likeliest allowed symbol at a position, from 1, and its log-probability."""
     allowed = logs.clone()
     allowed[:, PAD] = -torch.inf
     allowed[:, END].masked_fill_(place < bounds.min_length, -torch.inf)
@@ -265,10 +262,7 @@ def beam_search(
 
 
 def _choices(logs: Tensor, bounds: Bounds, place: int, beam: int) -> tuple[Tensor, Tensor]:
-    """Return the log-probabilities and the numbers of the best next symbols of each unfinished output.
-
-    The last column is the end symbol.
-    """
+    """Return the log-probabilities and the numbers of each output's best next symbols, the end mark last."""
     ends = logs[:, END].masked_fill(place < bounds.min_length, -torch.inf)
     others = logs.clone()
     others[:, PAD] = others[:, END] = -torch.inf  # indexing by a list would copy it to the GPU

@@ -95,11 +95,7 @@ def _export_onnx(trained: TrainedModel, path: Path, *, lengths: bool) -> Exporte
 
 
 def _trace(trained: TrainedModel, *, lengths: bool) -> tuple[Model, ExportedProgram]:
-    """Return the torch module of a trained model and its exported graph.
-
-    The graph accepts any batch size and any length. Raise ExportError if no single graph is right at every
-    length.
-    """
+    """Return a model's torch module and its graph; raise ExportError if none is right at every length."""
     module = trained.module
     if not isinstance(module, Model):
         raise ExportError(

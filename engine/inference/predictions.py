@@ -220,11 +220,7 @@ def _json(data: str | list[str | None]) -> str:
 
 
 def _number_answer(model: Model, settings: TrialSettings) -> _Answerer:
-    """Return a function that predicts numbers for a batch of inputs.
-
-    If the model of a task reads padding like other inputs, sequences are predicted one by one, without
-    padding.
-    """
+    """Return a function that predicts numbers. A model that reads padding gets sequences one by one."""
     reads_padding = isinstance(settings.task, LongTermSettings) and settings.task.padding == "read"
 
     def answer(inputs: list[_Input]) -> list[Prediction]:
@@ -241,11 +237,7 @@ def _pair_answer(
     source: SentenceVocabulary | None = None,
     target: SentenceVocabulary | None = None,
 ) -> _Answerer:
-    """Return a function that predicts outputs for a batch of sources.
-
-    It searches with the decoding settings of the task. If the task prefers trees, outputs are trees. Without
-    the vocabulary `target`, an output is a line of numbers.
-    """
+    """Return a function that searches for outputs, as the task says; without `target`, lines of numbers."""
     decoding, trees = Decoding.of_task(settings), prefers_trees(settings)
     decode = number_line if target is None else target.decode
 

@@ -164,10 +164,7 @@ class GeneratedObjective(FreshObjective):
         return Answers(inputs, self._outputs(model, inputs, *places, lengths=lengths), targets)
 
     def _losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return the loss of each target, from the task's own loss function if there is one.
-
-        Raise TaskError for a wrong shape, and PluginError as `own_losses` does.
-        """
+        """Return the loss of each target, from the task's own loss function if there is one."""
         own = own_losses(self._task, outputs, targets)
         if own is not None and own.shape != targets.shape:
             shapes = f"expected losses {tuple(targets.shape)}, one for each target, got {tuple(own.shape)}"
@@ -183,10 +180,7 @@ class GeneratedObjective(FreshObjective):
         """Count the correct targets and the sequences without an error. Numbers have neither."""
 
     def _registered(self, split: str) -> RegisteredMetrics:
-        """Return a new accumulator of the metrics that plug-ins registered for a split.
-
-        Kinds of tasks without splits measure on the dev examples.
-        """
+        # kinds of tasks without splits measure on the dev examples
         whole = split == "dev" and self._kind is not TaskKind.CAUSAL_TAGGING
         return RegisteredMetrics(self._kind, "" if whole else split)
 
@@ -331,11 +325,7 @@ class AlgorithmicObjective(FreshObjective):
         """Return the metrics that are computed after every epoch, on the dev sequences."""
 
     def _test(self, model: Model) -> Metrics:
-        """Return test metrics for each test length, and their means over the lengths.
-
-        The metrics are the loss, the accuracy, and the share of sequences without an error. All lengths have
-        equal weight in the means, no matter how many symbols they have.
-        """
+        """Return test metrics for each test length, and their means, in which all lengths weigh the same."""
         found: Metrics = {}
         means: dict[str, list[float]] = {}
         for length in self._settings.test_lengths:

@@ -189,10 +189,7 @@ class LabelledObjective(StreamedObjective[Model, Examples]):
 
     @abstractmethod
     def _scores(self, model: Model, split: LabelledSplit, name: str) -> tuple[Metrics, Tensor]:
-        """Return the metrics of a split, with names that begin with `name`, and the predicted labels.
-
-        Each sequence is scored once.
-        """
+        """Return the metrics of a split, with names that begin with `name`, and the predicted labels."""
 
 
 class ClassificationObjective(LabelledObjective):
@@ -246,11 +243,7 @@ class SequenceRegressionObjective(LabelledObjective):
         return " ".join(f"{label:.6g}" for label in labels)
 
     def _scores(self, model: Model, split: LabelledSplit, name: str) -> tuple[Metrics, Tensor]:
-        """Return the loss, the mean absolute error and R² of a split, and the predicted numbers.
-
-        The error is in the unit of the labels. R² is missing if all labels are equal. Registered metrics are
-        added.
-        """
+        """Return the loss, the mean absolute error in the labels' unit, and R², unless labels are equal."""
         mean, deviation = self._scale
         registered = RegisteredMetrics(self._task.spec.kind, "" if name == "dev" else name)
         answers = [(outputs.cpu(), labels.cpu()) for outputs, labels in self._iter_answers(model, split)]

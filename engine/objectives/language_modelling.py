@@ -86,10 +86,7 @@ class LanguageObjective(StreamedObjective[Model, TextBatch]):
         return CausalView(inputs=inputs, first=0, symbols=self.interface.vocab, outputs=losses)
 
     def _causal_tokens(self) -> Tensor:
-        """Return the tokens (length + 1,) for testing causality.
-
-        The model reads all but the last. The length is the longest that the model reads at once.
-        """
+        """Return tokens (length + 1,), of the longest length that the model reads at once."""
         if not self._task.by_line:
             return self._text.dev.tokens[: self._task.context + 1].long()
         splits, most = (self._text.dev, self._text.test), self._task.longest + 1

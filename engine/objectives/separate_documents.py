@@ -52,11 +52,7 @@ def iter_pieces(inputs: Tensor, end: int) -> Iterator[Pieces]:
 
 
 def _group_by_length(lengths: Sequence[int]) -> list[list[int]]:
-    """Group sequences of similar length; return their indices.
-
-    The sequences of a group are padded together. The longest sequence of a group is less than twice as long
-    as the shortest, so less than half of a group is padding.
-    """
+    """Group the indices of sequences by length, less than a factor of two apart, to pad them together."""
     groups: dict[int, list[int]] = {}
     for index, length in enumerate(lengths):
         groups.setdefault((length - 1).bit_length(), []).append(index)

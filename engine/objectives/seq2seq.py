@@ -51,8 +51,8 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
         train = self.settings.train
         if train.sampling:
             seed = derive_seed(self.settings.seed, f"guesses of batch {self._drawn}")
-            share = sampling_share(train, self._drawn - 1)
-            self._guesses = GuessDraws.of(self.batch.targets, share, seed, together=_is_scheduled(train))
+            share, together = sampling_share(train, self._drawn - 1), train.scheduled_sampling is not None
+            self._guesses = GuessDraws.of(self.batch.targets, share, seed, together=together)
 
     def loss(self, model: TransductionModel, part: int, parts: int) -> Tensor:
         """Return the mean loss over the target symbols of one micro-batch."""
@@ -60,7 +60,10 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
         drawn = _part_of(batch.targets, part, parts)
         sources = on_device(_part_of(batch.sources, part, parts), self.device)
         scored, places = scored_on_device(drawn, drawn != PAD, self.device)
-        read = self._sample_inputs(model, sources, on_device(drawn, self.device), part, parts)
+        read = on_device(drawn, self.device)
+        if self._guesses is not None:
+            read = self._guess(model, sources, read, self._guesses.part(part, parts))
+            torch.clear_autocast_cache()  # in torch 2.9, casts cached without gradients would be reused below
         logits = model.outputs_at(sources, read, places)
         if self.observer is not None:
             self._show(sources, logits.log_softmax(-1), scored)
@@ -154,26 +157,14 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
     def _symbols_of(self, batch: PairBatch) -> int:
         return len(batch.sources) * max(batch.sources.shape[1], batch.targets.shape[1])
 
-    def _sample_inputs(
-        self, model: TransductionModel, sources: Tensor, targets: Tensor, part: int, parts: int
-    ) -> Tensor:
-        """Return the decoder's inputs: the targets, with some of them replaced by the model's guesses.
-
-        The model thus learns to continue after its own errors (Bengio et al. 2015).
-        """
-        if self._guesses is None:
-            return targets
-        read = self._guess(model, sources, targets, self._guesses.part(part, parts))
-        torch.clear_autocast_cache()  # in torch 2.9, casts cached without gradients would be reused below
-        return read
-
     @torch.no_grad()
     def _guess(self, model: TransductionModel, sources: Tensor, targets: Tensor, draws: GuessDraws) -> Tensor:
-        """Replace some targets by the model's guesses from one forward pass (Mihaylova and Martins 2019).
+        """Return the decoder's inputs: the targets, with some of them replaced by the model's guesses.
 
-        With scheduled sampling, the model instead makes the guesses one after another.
+        The model thus learns to continue after its own errors (Bengio et al. 2015). The guesses are from one
+        forward pass (Mihaylova and Martins 2019) or, with scheduled sampling, made one after another.
         """
-        if _is_scheduled(self.settings.train):
+        if self.settings.train.scheduled_sampling is not None:
             return _guess_places(model, sources, targets, draws)
         logits = model(sources, targets)
         logits[..., PAD] = -torch.inf
@@ -230,14 +221,6 @@ class GuessDraws(NamedTuple):
     def part(self, part: int, parts: int) -> GuessDraws:
         """Return the random numbers of one micro-batch."""
         return GuessDraws(*(_part_of(each, part, parts) for each in self))
-
-
-def _is_scheduled(train: TrainSettings) -> bool:
-    """Return whether [train] sets scheduled sampling.
-
-    With it, guesses are drawn one by one, and the share of replaced positions grows during training.
-    """
-    return train.scheduled_sampling is not None
 
 
 def sampling_share(train: TrainSettings, step: int) -> float:

@@ -157,10 +157,7 @@ class Packer:
                 waiting.append((form, members))
 
     def _try_pack(self, form: str, members: Sequence[Member]) -> bool:
-        """Take the steps of a pack, and return whether this succeeds.
-
-        After a failure, only smaller packs are allowed.
-        """
+        """Return whether a pack takes its steps. After a failure, only smaller packs are allowed."""
         try:
             take_steps_together(members)
         except Exception as error:  # noqa: BLE001 -- any error fails only the trial that causes it
@@ -245,10 +242,7 @@ def take_steps_together(members: Sequence[Member]) -> None:
 
 
 def _take_steps_until_due(members: Sequence[Member], left_s: float | None) -> None:
-    """Take the steps of a pack until the epoch ends, a checkpoint is due, or time runs out.
-
-    Each training is charged an equal share of the time, at most about `left_s` seconds.
-    """
+    """Take steps until the epoch ends, a checkpoint is due, or each has had about `left_s` seconds."""
     trainings = [member.training for member in members]
     began, device = time.perf_counter(), trainings[0].device
     try:

@@ -170,11 +170,7 @@ class _Group:
         return {_theta(name) for name, trials in self.standards[trial].items() if len(trials) == 1}
 
     def _measure(self, trial: str, split: PairSplit) -> dict[str, float]:
-        """Return all metrics of a trial by name.
-
-        Raise ProbeError if the trial's model cannot be measured. A model whose weights cannot be read is left
-        out of the comparison, and reported in its own turn.
-        """
+        """Return all metrics of a trial. An unreadable model is not compared, and reported in its turn."""
         own, changes = self._measure_alone(trial, split)
         metrics = dict(own)
         for attention, trials in self.standards[trial].items():
@@ -184,10 +180,7 @@ class _Group:
         return metrics
 
     def _measure_alone(self, trial: str, split: PairSplit) -> tuple[Mapping[str, float], Tensor]:
-        """Return the cached metrics of one trial's model, and Δ of each two consecutive steps.
-
-        Raise ProbeError if the model cannot be measured.
-        """
+        """Return the cached metrics of one trial's model, and Δ of each two consecutive steps."""
         if trial not in self._measured:
             settings = self.members[trial].trial.settings
             encoder = EncoderProbe(settings, self.store.files.weights_file(trial))

@@ -190,10 +190,7 @@ class _Tuning:
 
 
 def _dev_name(decoding: Decoding) -> str:
-    """Return the name of the dev metric for these settings, such as `dev_bleu[4,0.6,0.2]`.
-
-    The name also has the setting `sizes`, unless it is "all".
-    """
+    """Return the name of the dev metric for these settings, such as `dev_bleu[4,0.6,0.2]`."""
     sizes = "" if decoding.sizes == "all" else f",{decoding.sizes}"
     return f"dev_bleu[{decoding.beam},{decoding.length_penalty:g},{decoding.coverage_penalty:g}{sizes}]"
 

@@ -91,11 +91,7 @@ class StudyCoordinates:
 
 
 def _table(layers: Sequence[LayerChange]) -> Iterator[str]:
-    """Yield the rows of a table, one for each layer.
-
-    A row has the change at each width, and the exponent of growth. The change grows as the width to the power
-    of the exponent. A table that is too wide is split into blocks of columns.
-    """
+    """Yield a row for each layer: the change at each width and the exponent, in blocks if too wide."""
     widths = layers[0].changes
     columns = [[str(width), *(f"{each.changes[width]:.3g}" for each in layers)] for width in widths]
     columns += [["exponent", *(f"{each.exponent:+.2f}".replace("-", "−") for each in layers)]]

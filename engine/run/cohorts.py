@@ -346,11 +346,7 @@ class Worker:
         return self._buffer.flush()
 
     def _train(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
-        """Train trials, and yield their events.
-
-        The events end after a machine failure. The event for the end of a trial comes before its outcome is
-        stored.
-        """
+        """Yield the events of training, up to a machine failure; ends come before outcomes are stored."""
         groups: dict[str, list[Attempt]] = {}  # attempts that can share a pack
         for attempt in attempts:
             form = form_of(attempt.job.trial.settings) if self._packer is not None else None

@@ -184,10 +184,7 @@ def measure_steps(machine: Machine, own_files: Mapping[str, Path]) -> MeasureSte
 
 
 def _can_measure(trials: Sequence[TrialSettings], machine: Machine, *, reads_files: bool = False) -> bool:
-    """Return whether training steps of these trials can be timed on this machine.
-
-    The trials must train on this machine's CPU. Unless `reads_files`, their data must not be read from files.
-    """
+    """Return whether the trials train on this machine's CPU and, unless `reads_files`, read no files."""
     trains_on_gpu = machine.gpus and (machine.gpus != "auto" or has_gpu())
     read = (LanguageModelSettings, SentencePairSettings, LabelledSettings)
     drawn = reads_files or not any(isinstance(each.task, read) for each in trials)
@@ -330,10 +327,7 @@ def count_at_once(study: Study, left: Sequence[TrialSettings], most_packed: int)
 
 
 def _describe_packs(plan: Plan, machine: Machine) -> str:
-    """Describe a plan's packs, such as `144 trials can train together, at most 16 at once`.
-
-    Return "" if packs are off or no trial is left.
-    """
+    """Describe a plan's packs, such as `144 trials can train together, at most 16 at once`; or ""."""
     left = [each.trial.settings for each in plan.trials if each.status != "done"]
     if machine.pack == "off":
         return ""
@@ -422,10 +416,7 @@ def _total_time(plan: Plan, machine: Machine) -> str:
 
 
 def _on_cpus(plan: Plan, machine: Machine, seconds: float, workers: int) -> str:
-    """Describe a training time, such as `3.1 core-hours, 1.6 h`.
-
-    The second number is the time on this machine, where several workers train at the same time.
-    """
+    """Describe a training time: core-hours, then hours with several workers: `3.1 core-hours, 1.6 h`."""
     longest = plan.max_trial_s if seconds == plan.estimate.seconds else 0.0  # a trial cannot be split
     wall_s = max(seconds / workers, longest)
     core_hours = format_core_hours(seconds * machine.cpus)

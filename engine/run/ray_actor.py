@@ -192,10 +192,7 @@ class _LeaveWatcher:
             self._before(number, frame)
 
     def _wait_for_stop(self) -> None:
-        """Wait until this worker must stop; ask Ray at intervals.
-
-        Ignore errors, such as those of a head node that does not answer.
-        """
+        """Ask Ray at intervals whether to stop. Ignore errors, as of a head node that does not answer."""
         while True:
             time.sleep(LOOK_S)
             with suppress(Exception):

@@ -118,10 +118,7 @@ class CohortSearcher(_NeverPickled, Searcher):
         return {"tasks": pickle.dumps(cohort.jobs)}  # workers load them after the plug-ins that they need
 
     def _next_of_source(self) -> tuple[str, list[Job]] | None:
-        """Return the next cohort of the source.
-
-        Tune asks often, so do not ask a source without more cohorts.
-        """
+        # Tune asks often, so do not ask a source without more cohorts
         if self._is_dry and not self._source.may_have_more():
             return None
         found = self._source.next_cohort(self._workers)

@@ -233,10 +233,7 @@ def _write(path: Path, saved: CheckpointData) -> None:
 
 
 def _read(path: Path, device: torch.device) -> CheckpointData:
-    """Verify the checksum at the end of a file, and load the file with torch.
-
-    Raise FileNotFoundError, UnreadableError, or DamagedError if any byte differs.
-    """
+    """Verify the checksum at the end of a file, and load the file; raise DamagedError if a byte differs."""
     with open_regular(path) as file:
         verify_seal(file)
         try:

@@ -215,11 +215,7 @@ def _write_documents(
 
 
 def _iter_documents(documents: OwnDocuments, folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the documents of all files, each with the name of its split.
-
-    The files for training come first, one source after another. Raise DataError if a file is missing or has
-    changed.
-    """
+    """Yield the documents of all files, each with the name of its split; those for training come first."""
     shares = HeldOutFractions(dev=documents.dev_share, test=documents.test_share)
     sources = zip(_train_names(documents), (each.files for each in documents.sources), strict=True)
     for name, files in (*sources, ("dev", documents.dev), ("test", documents.test)):

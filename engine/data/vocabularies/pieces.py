@@ -195,11 +195,9 @@ def _train(
     size: int,
     **options: Any,  # noqa: ANN401 -- SentencePiece's own
 ) -> bytes:
-    """Train SentencePiece on sentences; return its model of `size` pieces as bytes.
+    """Train SentencePiece on sentences; return its model of `size` pieces, special ones included, as bytes.
 
-    Raise DataError if the sentences do not allow this size. The size includes the byte pieces and the
-    special symbols, such as the start and the end of a sentence. `options` are passed to SentencePiece, in
-    addition to the options that all models share.
+    Raise DataError if the sentences do not allow this size.
     """
     import sentencepiece  # noqa: PLC0415  as above
 

@@ -292,10 +292,7 @@ def split_lines(data: bytes) -> list[bytes]:
 
 
 def _bytes_of_lines(data: bytes, count: int) -> IntArray:
-    """Return the number of bytes of each of `count` lines.
-
-    If the text does not have `count` line breaks, each line gets an equal share of the bytes.
-    """
+    """Return the bytes of each of `count` lines: equal shares if the text has another number of breaks."""
     sizes = np.diff(_offsets(np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")) + 1))
     if len(sizes) != count:
         sizes = np.full(count, len(data) // count)

@@ -208,9 +208,8 @@ class SearchService:
             point = read_handed_in(self._study, line)
         except PointError as error:
             return HandInAnswer.of(PointAnswer.REFUSED, faults=error.faults)
-        # this also reads the new rows, which `outcomes` and `missing_trials` use
-        known = self._search.count_known()
-        stored, missing = self._search.outcomes(point), self._search.missing_trials(point)
+        known = self._search.count_known()  # this also reads the new rows
+        stored, missing = self._search.points.outcomes(point), self._search.points.missing(point)
         if not missing:
             return HandInAnswer.of(PointAnswer.KNOWN, point, rows=stored)
         begun = self._store.files.checkpoints_folder(STARTS_FILE)

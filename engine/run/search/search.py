@@ -25,7 +25,6 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import partial
 from hashlib import sha256
-from typing import Any
 
 import numpy as np
 import optuna
@@ -35,7 +34,6 @@ from optuna.trial import TrialState
 from ....storage import Store
 from ....storage.leases import LeaseState
 from ....studies.planning.trials_to_run import EarlierTrials, budget_exhausted
-from ....studies.resolve.trial import Trial
 from ....studies.schema.search_settings import RaceSettings, Rungs
 from ....studies.schema.settings import Level
 from ....studies.study import Study
@@ -200,9 +198,9 @@ class Search:
 
     Each cohort has the missing trials of one search point. Points over the study's budget are skipped. In a
     race over seeds a cohort is one training; with rungs it is a point on one rung. Different drivers may
-    search the same study: the points of all drivers count, and Optuna receives all results. `gone` maps
-    trials of other drivers to the last attempt whose driver is dead. If `looks` is true, the search only
-    proposes points and stores nothing.
+    search the same study: the points of all drivers count, and Optuna receives all results. `points` reads
+    those in the store. `gone` maps trials of other drivers to the last attempt whose driver is dead. If
+    `looks` is true, the search only proposes points and stores nothing.
     """
 
     def __init__(
@@ -229,14 +227,14 @@ class Search:
         scheduler = self._settings.scheduler
         is_race = isinstance(scheduler, RaceSettings)
         self._race = SeedRace(study.seeds, scheduler.risk) if is_race else None
-        self._points = StoredPoints(study, store, retry_failed=retry_failed)
+        self.points = StoredPoints(study, store, retry_failed=retry_failed)
         self._earlier = EarlierTrials(store)
-        self._stored = self._points.attempts
+        self._stored = self.points.attempts
         baseline = dict(self._search.baseline)
-        self._baseline = self._points.of_values(baseline) if baseline else None
+        self._baseline = self.points.of_values(baseline) if baseline else None
         self._leases = store.leases(None if looks else run)
         self._turn_id = sha256(f"points of {study.name}".encode()).hexdigest()[:16]
-        self._others = BegunPoints(study, store, self._points)
+        self._others = BegunPoints(study, store, self.points)
         self._replay_stored()
 
     def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
@@ -254,7 +252,7 @@ class Search:
                 self._tracked.move(tracked, PointState.RUNNING_HERE)
                 self._others.begin(point, tracked.jobs[0].trial if is_new and tracked.jobs else None)
             if tracked.jobs and may_resume and self._compares_epochs:
-                self._report(tracked, self._points.begun_course(point))
+                self._report(tracked, self.points.begun_course(point))
             if not tracked.jobs:  # trained by another study, or dropped from the race
                 self._end(tracked)
                 continue
@@ -301,7 +299,7 @@ class Search:
         while (proposed := self._ask()) is not None:
             tracked, source = proposed
             self._tracked.move(tracked, PointState.RUNNING_HERE)
-            if not self._points.missing(tracked.point):  # trained by another study
+            if not self.points.missing(tracked.point):  # trained by another study
                 self._end(tracked)
             elif source:
                 return tracked.point, source
@@ -311,14 +309,6 @@ class Search:
         """Return how many search points have been begun, by this or any other driver."""
         self._learn_from_others()
         return self._tracked.count()
-
-    def missing_trials(self, point: SearchPoint) -> list[Trial]:
-        """Return those trials of a search point that a run must still train."""
-        return self._points.missing(point)
-
-    def outcomes(self, point: SearchPoint) -> tuple[Mapping[str, Any], ...]:
-        """Return the stored rows of a search point's trials."""
-        return tuple(self._points.outcomes(point))
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
         """Return whether the scheduler prunes a point whose metric has this value after this epoch."""
@@ -344,7 +334,7 @@ class Search:
             ]
         self._stored.refresh()
         # the next seed of the point follows, if the race allows it
-        if self._race is not None and all(self._points.outcome(job.trial.id) for job in jobs):
+        if self._race is not None and all(self.points.outcome(job.trial.id) for job in jobs):
             tracked.jobs = []
             self._tracked.move(tracked, PointState.RUNNING_HERE)
         else:
@@ -374,27 +364,21 @@ class Search:
         if (found := next_promoted(self._search.rungs, losses)) is None:
             return None
         point, rung = found
-        return TrackedPoint(self._points.of_values(rungs[rung - 1][point].point.values, rung))
+        return TrackedPoint(self.points.of_values(rungs[rung - 1][point].point.values, rung))
 
     def _trials_to_run(self, point: SearchPoint) -> list[Job]:
-        """Return jobs for the trials of a search point that must be trained now.
-
-        These are all missing trials; in a race, only those of the next seed, or none.
-        """
+        """Return jobs for all missing trials; in a race, only for those of the next seed, or none."""
         missing = self._missing(point)
         if self._race is None or not missing or point.values == self._search.baseline:
             return missing
-        if not self._points.was_pruned(point) and self._race.is_promising(self._points.losses(point)):
+        if not self.points.was_pruned(point) and self._race.is_promising(self.points.losses(point)):
             return [job for job in missing if job.trial.settings.seed == missing[0].trial.settings.seed]
         self._store_pruned(missing)
         return []
 
     def _end(self, tracked: TrackedPoint) -> None:
-        """End a search point if all its trials have outcomes.
-
-        In this case, report it to Optuna. Otherwise, wait for the drivers that train the missing trials.
-        """
-        if self._points.missing(tracked.point):
+        """Report a point to Optuna, or wait for the drivers that train its missing trials."""
+        if self.points.missing(tracked.point):
             self._tracked.move(tracked, PointState.RUNNING_ELSEWHERE)
             return
         self._tracked.move(tracked, PointState.ENDED)
@@ -430,15 +414,12 @@ class Search:
             return None
         point, trial, source = proposed
         if self._search.rungs.rungs:
-            point = self._points.of_values(point.values, rung=0)
+            point = self.points.of_values(point.values, rung=0)
         return TrackedPoint(point, trial=trial), source
 
     def _accept(self, begun: Collection[str], values: dict[str, Level]) -> SearchPoint | None:
-        """Return the search point with these values, if it can be trained.
-
-        Return None if it is among the points that have `begun`, or if its model exceeds a limit.
-        """
-        point = self._points.of_values(values)
+        """Return the search point with these values, unless it has `begun` or exceeds a limit."""
+        point = self.points.of_values(values)
         is_new = point.global_id not in begun
         return point if is_new and self._search.budget.allows(point.trials[0].settings) else None
 
@@ -456,7 +437,7 @@ class Search:
                         ClaimedElsewhere(trial=job.trial.id, attempt=job.attempt, ended=False)
                     )
         for tracked in self._tracked.of(PointState.RUNNING_ELSEWHERE):
-            if not self._points.missing(tracked.point):
+            if not self.points.missing(tracked.point):
                 self._end(tracked)
 
     def _replay_stored(self) -> None:
@@ -466,7 +447,7 @@ class Search:
             if not self._looks:
                 self._prune_with_others(point)
             tracked = TrackedPoint(point)
-            if self._points.missing(point):
+            if self.points.missing(point):
                 self._tracked.move(tracked, PointState.PROPOSED)
             else:
                 ended.append(tracked)
@@ -476,7 +457,7 @@ class Search:
             self._tell(tracked, courses)
 
     def _courses(self, points: Sequence[SearchPoint]) -> dict[str, dict[int, float]]:
-        return self._points.courses(points) if self._compares_epochs else {}
+        return self.points.courses(points) if self._compares_epochs else {}
 
     def _tell(self, tracked: TrackedPoint, courses: Mapping[str, Mapping[int, float]]) -> None:
         """Report to Optuna how a search point has ended.
@@ -488,7 +469,7 @@ class Search:
         if tracked.trial is None and self._compares_epochs:
             tracked.trial = self._ask_tell.ask_for(point.values)
             self._report(tracked, mean_course(point, courses))
-        end = self._points.end(point)
+        end = self.points.end(point)
         self._ask_tell.tell(point, end, tracked.trial, tracked.judged)
         tracked.trial, tracked.jobs = None, []
         if self._search.rungs.rungs and point.values != self._search.baseline:
@@ -497,7 +478,7 @@ class Search:
             for trial in point.trials if self._study.header.keep_checkpoints else ():
                 self._earlier.add(trial)  # on a rung with more epochs, the training continues from here
         if self._race is not None:
-            self._race.add(self._points.losses(point), eligible=end.keeps_limits)
+            self._race.add(self.points.losses(point), eligible=end.keeps_limits)
 
     def _report(self, tracked: TrackedPoint, course: Mapping[int, float]) -> None:
         """Report epochs of an earlier run to the scheduler.
@@ -514,7 +495,7 @@ class Search:
         A driver may have been killed after it had stored only some of them. If the others trained on, they
         would be compared with trials of fewer epochs.
         """
-        if self._points.was_pruned(point):
+        if self.points.was_pruned(point):
             missing = self._missing(point)
             begun = self._store.files.trials_with_checkpoint(job.trial.id for job in missing)
             self._store_pruned([job for job in missing if job.trial.id in begun])
@@ -530,5 +511,5 @@ class Search:
                 keep_checkpoint=self._study.header.keep_checkpoints,
                 earlier=self._earlier.find(trial),
             )
-            for trial in self._points.missing(point)
+            for trial in self.points.missing(point)
         ]

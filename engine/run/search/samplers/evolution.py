@@ -103,11 +103,7 @@ class EvolutionSampler:
         return self._worths[place]
 
     def _compare(self) -> list[Worth]:
-        """Return a sort key for each member, lowest for the best.
-
-        A key has the distance beyond the limits, and then the loss or, with several objectives, the front
-        and the crowding distance.
-        """
+        """Return sort keys: the excess over the limits, then the loss, or the front and the crowding."""
         ends = [end for _, end in self._living]
         excess = [sum(max(0.0, each) for each in end.excess.values()) for end in ends]
         losses = [self._losses(end) for end in ends]
@@ -157,11 +153,7 @@ class PointChanges:
 
 
 def _neighbours(distribution: BaseDistribution) -> Callable[[Any, Random], Any]:
-    """Return a function that changes the value of one dimension.
-
-    It returns another option or, for a range of numbers, a number near the old one. The distance to the old
-    number is normally distributed. The step is on the logarithmic scale if the range has one.
-    """
+    """Return a function that returns another option, or a number at a normally distributed distance."""
     if isinstance(distribution, CategoricalDistribution):
         return partial(_another, distribution.choices)
     assert isinstance(distribution, IntDistribution | FloatDistribution), f"no search has {distribution!r}"

@@ -377,10 +377,7 @@ class TreeSampler:
         return next(self._ranked(points, proposals), drawn)
 
     def _fit(self, training: Sequence[Values]) -> None:
-        """Fit the Gaussian process to the ended points and those in training.
-
-        The hyperparameters and the pool of candidates are renewed now and then.
-        """
+        """Fit the process to all points. Now and then, renew the hyperparameters and the candidates."""
         renewed = last_renewal(len(self._ended))
         if renewed != self._renewed:
             self._read = self._renewed = renewed

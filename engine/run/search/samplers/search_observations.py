@@ -18,7 +18,6 @@ from optuna.distributions import (
 
 from .....grammar.canonical import option_label
 from .....grammar.nodes import (
-    ChoiceDimension,
     Dimension,
     IntegerDimension,
     RealDimension,
@@ -71,38 +70,27 @@ def _scaled(numbers: IntDistribution | FloatDistribution, value: float) -> float
 
 def suggest(trial: optuna.Trial, name: str, dimension: Dimension) -> Level:
     """Ask Optuna for the value of one dimension of a trial. The other dimensions need not be defined."""
-    match dimension:
-        case IntegerDimension():
-            return trial.suggest_int(
-                name, dimension.low, _aligned_high(dimension), step=dimension.step, log=dimension.log
-            )
-        case RealDimension():
-            return trial.suggest_float(name, dimension.low, dimension.high, log=dimension.log)
+    match found := distribution(dimension):
+        case IntDistribution():
+            return trial.suggest_int(name, found.low, found.high, step=found.step, log=found.log)
+        case FloatDistribution():
+            return trial.suggest_float(name, found.low, found.high, log=found.log)
         case _:
-            found = trial.suggest_categorical(name, _labels(dimension))
-            assert found is not None, "no option of a choice is None"
-            return found
+            option = trial.suggest_categorical(name, found.choices)
+            assert option is not None, "no option of a choice is None"
+            return option
 
 
-def distribution(dimension: Dimension) -> BaseDistribution:
+def distribution(dimension: Dimension) -> CategoricalDistribution | FloatDistribution | IntDistribution:
     """Return the Optuna distribution for a dimension of a search."""
     match dimension:
         case IntegerDimension():
-            return IntDistribution(
-                dimension.low, _aligned_high(dimension), log=dimension.log, step=dimension.step
-            )
+            high = dimension.high - (dimension.high - dimension.low) % dimension.step
+            return IntDistribution(dimension.low, high, log=dimension.log, step=dimension.step)
         case RealDimension():
             return FloatDistribution(dimension.low, dimension.high, log=dimension.log)
         case _:
-            return CategoricalDistribution(_labels(dimension))
-
-
-def _labels(choice: ChoiceDimension) -> list[Level]:
-    return [option_label(option) for option in choice.options]
-
-
-def _aligned_high(dimension: IntegerDimension) -> int:
-    return dimension.high - (dimension.high - dimension.low) % dimension.step
+            return CategoricalDistribution([option_label(option) for option in dimension.options])
 
 
 PointKey = frozenset[tuple[str, Any]]
