@@ -43,11 +43,9 @@ def on_device(rows: Tensor, device: torch.device) -> Tensor:
     return rows.contiguous().pin_memory().to(device, non_blocking=True)
 
 
-def micro_batch_slice(count: int, part: int, parts: int) -> slice:
-    """Return the slice of rows in micro-batch `part` of `parts`; the first ones may have a row more."""
-    least, larger = divmod(count, parts)
-    start = part * least + min(part, larger)
-    return slice(start, start + least + (part < larger))
+def part_of(rows: Tensor, part: int, parts: int) -> Tensor:
+    """Return the rows in micro-batch `part` of `parts`; the first ones may have a row more."""
+    return rows.tensor_split(parts)[part]
 
 
 def micro_batch_weight(count: int, part: int, parts: int) -> float:
@@ -56,25 +54,18 @@ def micro_batch_weight(count: int, part: int, parts: int) -> float:
     With these factors, the mean over all `parts` is the mean of the batch, even if the micro-batches differ
     in size. `count` is the size of the batch.
     """
-    rows = micro_batch_slice(count, part, parts)
-    return (rows.stop - rows.start) * parts / count
-
-
-def take_rows(examples: Examples, rows: slice) -> Examples:
-    """Return the examples in these rows."""
-    inputs, targets, lengths = examples
-    return Examples(inputs[rows], targets[rows], None if lengths is None else lengths[rows])
+    return (count // parts + (part < count % parts)) * parts / count
 
 
 def micro_batch(examples: Examples, part: int, parts: int) -> Examples:
     """Return micro-batch number `part` of `parts`."""
-    return take_rows(examples, micro_batch_slice(len(examples.inputs), part, parts))
+    return Examples(*(None if each is None else part_of(each, part, parts) for each in examples))
 
 
 def split_examples(examples: Examples, size: int) -> Iterator[Examples]:
     """Yield examples in groups of at most `size`."""
     for start in range(0, len(examples.inputs), size):
-        yield take_rows(examples, slice(start, start + size))
+        yield Examples(*(None if each is None else each[start : start + size] for each in examples))
 
 
 def scored_on_device(targets: Tensor, scored: Tensor, device: torch.device) -> tuple[Tensor, Tensor]:

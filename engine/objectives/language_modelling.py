@@ -39,9 +39,9 @@ from .base import (
     RegisteredMetrics,
     StepShape,
     StreamedObjective,
-    micro_batch_slice,
     micro_batch_weight,
     on_device,
+    part_of,
     scored_on_device,
 )
 from .separate_documents import iter_pieces, nll_of_documents
@@ -166,13 +166,10 @@ class StreamObjective(LanguageObjective[StreamBatch]):
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the mean loss over the tokens of one micro-batch."""
-        batch = self.batch
-        count = len(batch.inputs)
-        here = micro_batch_slice(count, part, parts)
-        inputs, targets = (on_device(rows[here], self.device) for rows in batch[:2])
+        inputs, targets = (on_device(part_of(rows, part, parts), self.device) for rows in self.batch[:2])
         nats, self._streams[part] = model.nll_stream(inputs, targets, self._streams[part])
         self._show(inputs, nats.flatten(), targets.flatten())
-        return nats.mean() * micro_batch_weight(count, part, parts)
+        return nats.mean() * micro_batch_weight(len(self.batch.inputs), part, parts)
 
     def test_batches(self) -> Iterator[Examples]:
         train, tokens = self.settings.train, self._text.test.tokens
@@ -212,16 +209,14 @@ class PackedObjective(LanguageObjective[StreamBatch]):
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the mean loss over the tokens of one micro-batch."""
-        batch = self.batch
-        count = len(batch.inputs)
-        drawn = [rows[micro_batch_slice(count, part, parts)] for rows in batch[:2]]
+        drawn = [part_of(rows, part, parts) for rows in self.batch[:2]]
         inputs, targets = (on_device(rows, self.device) for rows in drawn)
         if self._task.separate_documents:
             nats = nll_of_documents(model, *drawn, end=self._text.vocabulary.end, device=self.device)
         else:
             nats = model.nll(inputs, targets)
         self._show(inputs, nats.flatten(), targets.flatten())
-        return nats.mean() * micro_batch_weight(count, part, parts)
+        return nats.mean() * micro_batch_weight(len(self.batch.inputs), part, parts)
 
     def test_batches(self) -> Iterator[Examples]:
         size, context = self.settings.train.batch_size, self._task.context
@@ -252,16 +247,14 @@ class LineObjective(LanguageObjective[LineBatch]):
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Return the mean loss over the tokens of one micro-batch, padding excluded."""
-        batch = self.batch
-        here = micro_batch_slice(len(batch.lengths), part, parts)
-        rows, drawn, own_lengths = (each[here] for each in batch[:3])
+        rows, drawn, own_lengths = (part_of(each, part, parts) for each in self.batch[:3])
         valid = torch.arange(drawn.shape[1]) < own_lengths[:, None]
         targets, places = scored_on_device(drawn, valid, self.device)
         inputs, lengths = on_device(rows, self.device), on_device(own_lengths, self.device)
         nats = model.nll_at(inputs, targets, places, lengths)
         self._show(inputs, nats, targets)
         # divide by the tokens of the whole batch, since its parts may have different numbers of tokens
-        return nats.sum() * parts / int(batch.lengths.sum())
+        return nats.sum() * parts / int(self.batch.lengths.sum())
 
     def test_batches(self) -> Iterator[Examples]:
         size, longest = self.settings.train.batch_size, self._task.longest

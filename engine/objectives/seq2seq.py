@@ -25,8 +25,8 @@ from .base import (
     Metrics,
     RegisteredMetrics,
     StreamedObjective,
-    micro_batch_slice,
     on_device,
+    part_of,
     scored_on_device,
 )
 from .generation import Decoding, PairData, generate, score_outputs, write_outputs
@@ -57,8 +57,8 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
     def loss(self, model: TransductionModel, part: int, parts: int) -> Tensor:
         """Return the mean loss over the target symbols of one micro-batch."""
         batch, train = self.batch, self.settings.train
-        drawn = _part_of(batch.targets, part, parts)
-        sources = on_device(_part_of(batch.sources, part, parts), self.device)
+        drawn = part_of(batch.targets, part, parts)
+        sources = on_device(part_of(batch.sources, part, parts), self.device)
         scored, places = scored_on_device(drawn, drawn != PAD, self.device)
         read = on_device(drawn, self.device)
         if self._guesses is not None:
@@ -220,7 +220,7 @@ class GuessDraws(NamedTuple):
 
     def part(self, part: int, parts: int) -> GuessDraws:
         """Return the random numbers of one micro-batch."""
-        return GuessDraws(*(_part_of(each, part, parts) for each in self))
+        return GuessDraws(*(part_of(each, part, parts) for each in self))
 
 
 def sampling_share(train: TrainSettings, step: int) -> float:
@@ -258,10 +258,6 @@ def draw_symbols(shares: Tensor, uniform: Tensor) -> Tensor:
     found = torch.searchsorted(until, uniform.unsqueeze(-1) * until[:, -1:], right=True).squeeze(-1)
     # because of rounding, the search may end after the last symbol
     return found.clamp(max=shares.shape[-1] - 1)
-
-
-def _part_of(rows: Tensor, part: int, parts: int) -> Tensor:
-    return rows[micro_batch_slice(len(rows), part, parts)]
 
 
 def _truncate(split: PairSplit, limit: int | None) -> PairSplit:

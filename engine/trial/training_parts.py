@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
 from fnmatch import fnmatchcase
 from functools import partial
@@ -110,7 +110,7 @@ class Callbacks:
     def check_states(self) -> None:
         """Raise PluginError for a state that a checkpoint cannot hold."""
         for name, state in self._states.items():
-            with plugin_errors(CALLBACKS.kind, name, CALLBACKS[name].settings):
+            with _blamed(name):
                 check_state(state)
 
     def state(self) -> dict[str, Any]:
@@ -124,9 +124,7 @@ class Callbacks:
     def _copy_states(self) -> dict[str, dict[str, Any]]:
         found = dict[str, dict[str, Any]]()
         for name, state in self._states.items():
-            with plugin_errors(
-                CALLBACKS.kind, name, CALLBACKS[name].settings
-            ):  # not everything can be copied
+            with _blamed(name):  # not everything can be copied
                 found[name] = deepcopy(state)
         return found
 
@@ -150,7 +148,7 @@ class Callbacks:
                 **place._asdict(),
                 state=state,
             )
-            with plugin_errors(CALLBACKS.kind, name, CALLBACKS[name].settings):
+            with _blamed(name):
                 found: object = hook(moment)
                 if not (found is None or isinstance(found, Mapping)):
                     got = type(found).__name__
@@ -164,8 +162,12 @@ class Callbacks:
             known = ", ".join(sorted(CALLBACKS[name].metrics)) or "none"
             raise CallbackError(f"{name}: expected registered metrics, {known}, got {unknown[0]}")
         # for a value that is not a number
-        with plugin_errors(CALLBACKS.kind, name, CALLBACKS[name].settings):
+        with _blamed(name):
             return {metric: reported_number(value) for metric, value in reported.items()}
+
+
+def _blamed(callback: str) -> AbstractContextManager[None]:
+    return plugin_errors(CALLBACKS.kind, callback, CALLBACKS[callback].settings)
 
 
 def _how_torch_computes() -> dict[str, object]:

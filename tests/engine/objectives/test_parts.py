@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from activemem.blocks.core import StreamState, split_streams
-from activemem.engine.objectives import micro_batch_slice, micro_batch_weight
+from activemem.engine.objectives import micro_batch_weight, part_of
 from activemem.engine.trial import Training
 from activemem.studies.schema import TrialSettings
 
@@ -20,7 +20,7 @@ TASKS = {
 def test_parts_are_those_of_tensor_split_and_weigh_as_many_rows(parts):
     for count in (7, 8, 20):
         rows = torch.arange(count, dtype=torch.float64)
-        found = [rows[micro_batch_slice(count, part, parts)] for part in range(parts)]
+        found = [part_of(rows, part, parts) for part in range(parts)]
         assert all(one.equal(other) for one, other in zip(found, rows.tensor_split(parts), strict=True))
         weights = [micro_batch_weight(count, part, parts) for part in range(parts)]
         means = [each.mean() if len(each) else 0.0 for each in found]
