@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, SupportsFloat, TypeVar, runtime_checkable
 
@@ -57,15 +58,20 @@ def micro_batch_weight(count: int, part: int, parts: int) -> float:
     return (count // parts + (part < count % parts)) * parts / count
 
 
+def _cut(examples: Examples, cut: Callable[[Tensor], Tensor]) -> Examples:
+    inputs, targets, lengths = examples
+    return Examples(cut(inputs), cut(targets), None if lengths is None else cut(lengths))
+
+
 def micro_batch(examples: Examples, part: int, parts: int) -> Examples:
     """Return micro-batch number `part` of `parts`."""
-    return Examples(*(None if each is None else part_of(each, part, parts) for each in examples))
+    return _cut(examples, lambda rows: part_of(rows, part, parts))
 
 
 def split_examples(examples: Examples, size: int) -> Iterator[Examples]:
     """Yield examples in groups of at most `size`."""
     for start in range(0, len(examples.inputs), size):
-        yield Examples(*(None if each is None else each[start : start + size] for each in examples))
+        yield _cut(examples, itemgetter(slice(start, start + size)))
 
 
 def scored_on_device(targets: Tensor, scored: Tensor, device: torch.device) -> tuple[Tensor, Tensor]:

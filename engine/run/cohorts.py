@@ -66,11 +66,11 @@ class CohortSource(Protocol):
 
     def may_have_more(self) -> bool:
         """Return whether more cohorts may follow once a running one ends."""
-        ...
+        return False
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
         """Return whether to prune a cohort after this epoch, at which its metric is `value`."""
-        ...
+        return False
 
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
         """Record the end of a cohort, and return the events that follow."""
@@ -91,7 +91,7 @@ def expected_work(trial: Trial) -> float:
     return max(max_trial_flops(settings), steps * MIN_INFORMATIVE_FLOPS)
 
 
-class GridCohorts:
+class GridCohorts(CohortSource):
     """The trials of a grid, divided into cohorts.
 
     One worker gets the jobs in order; several workers get the largest jobs first. A cohort has as much work
@@ -177,12 +177,6 @@ class GridCohorts:
         share = self._left / (ROUNDS_OF_PACKS * workers)
         fitting = sum(until <= share for until in accumulate(work[:even]))
         return max(fitting, min(FEW, even, -(-len(work) // workers)))
-
-    def may_have_more(self) -> bool:
-        return False
-
-    def should_prune(self, name: str, epoch: int, value: float) -> bool:
-        return False
 
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
         begun, work = self._begun.pop(name)

@@ -117,7 +117,11 @@ def on_machine(plan: Plan, machine: Machine, *, at_once: int | None = None) -> P
 
     At most `at_once` of the trials can train at the same time; None means any number.
     """
-    _check_groups(plan.study)
+    settings = [trial.common for trial in plan.study.examples]
+    if any(each.train.groups for each in settings):
+        from ..optimisers.build import check_groups  # noqa: PLC0415 -- loads torch
+
+        check_groups(settings)
     notes = MachineNotes(
         total=_total_time(plan, machine),
         where=describe_device(plan, machine, at_once),
@@ -223,14 +227,6 @@ def _describe_bf16(plan: Plan, machine: Machine) -> str:
         advice = ': `precision = "float32"` is faster on this CPU' if share > _NEARLY_ONE else ""
         return f"takes {share:.2f} of the time of float32 here{advice}"
     return f"would take {share:.2f} of the time here" if share <= _TOLD_SHARE else ""
-
-
-def _check_groups(study: Study) -> None:
-    settings = [trial.common for trial in study.examples]
-    if any(each.train.groups for each in settings):
-        from ..optimisers.build import check_groups  # noqa: PLC0415 -- loads torch
-
-        check_groups(settings)
 
 
 def count_state(settings: TrialSettings) -> WeightState | None:

@@ -60,21 +60,6 @@ def symbols(vocab: int, batch_size: int, length: int, generator: torch.Generator
     return torch.randint(vocab, (batch_size, length), generator=generator)
 
 
-def identity(inputs: Tensor) -> Tensor:
-    """Return a copy of the inputs."""
-    return inputs.clone()
-
-
-def reverse(inputs: Tensor) -> Tensor:
-    """Reverse each row."""
-    return inputs.flip(-1)
-
-
-def ascending(inputs: Tensor) -> Tensor:
-    """Sort each row in ascending order."""
-    return inputs.sort(dim=-1).values
-
-
 def symbols_then_zeros(vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
     """Draw `length` symbols x for each row, and append as many zeros: [x ; 0…0].
 
@@ -154,9 +139,9 @@ def apply_gate(inputs: Tensor, *, gate: Callable[[Tensor, Tensor], Tensor], fill
 
 
 _RULES: dict[str, tuple[Draw, Callable[[Tensor], Tensor]]] = {
-    "copy": (symbols, identity),
-    "reverse": (symbols, reverse),
-    "sort": (symbols, ascending),
+    "copy": (symbols, torch.clone),
+    "reverse": (symbols, lambda inputs: inputs.flip(-1)),
+    "sort": (symbols, lambda inputs: inputs.sort(dim=-1).values),
     "remember": (symbols_then_zeros, shift_right),
     "duplicate": (symbols_then_zeros, repeat),
     "addition": (operands, partial(combine, operation=operator.add)),

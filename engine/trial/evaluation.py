@@ -106,6 +106,12 @@ def _moved(known: Tensor, found: Tensor) -> int | None:
     return int(wrong[0]) if len(wrong) else None
 
 
+def _improves(metric: str, value: float, best: float | None, by: float = 0.0) -> bool:
+    if best is None:
+        return not math.isnan(value)
+    return (value - best if METRICS[metric].higher_is_better else best - value) > by
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
     """State of early stopping.
@@ -120,10 +126,7 @@ class Patience:
     def after(self, settings: EarlyStoppingSettings, metrics: Mapping[str, float]) -> Patience:
         """Return the state after one more epoch with these metrics. NaN never counts as better."""
         value = metrics[settings.metric]
-        if self.best is None:
-            return replace(self, waited=self.waited + 1) if math.isnan(value) else Patience(best=value)
-        sign = 1 if METRICS[settings.metric].higher_is_better else -1
-        if sign * (value - self.best) > settings.min_change:
+        if _improves(settings.metric, value, self.best, settings.min_change):
             return Patience(best=value)
         return replace(self, waited=self.waited + 1)
 
@@ -144,8 +147,7 @@ class BestEpoch:
     def after(self, epoch: int, metrics: Mapping[str, float], model: nn.Module) -> BestEpoch:
         """Return the best epoch after one more epoch. Of epochs with equal values, the first is the best."""
         value = metrics[self.metric]
-        sign = 1 if METRICS[self.metric].higher_is_better else -1
-        if math.isnan(value) or (self.value is not None and sign * value <= sign * self.value):
+        if not _improves(self.metric, value, self.value):
             return self
         weights = {name: weight.to("cpu", copy=True) for name, weight in model.state_dict().items()}
         return BestEpoch(metric=self.metric, value=value, epoch=epoch, weights=weights)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
+from functools import partial
 from math import isqrt
 
 import torch
@@ -172,14 +174,9 @@ def _bits(number: int) -> list[int]:
     return [int(bit) for bit in reversed(f"{number:b}")]
 
 
-def _addition(length: int, draws: Draws) -> Written:
+def _binary(operation: Callable[[int, int], int], length: int, draws: Draws) -> Written:
     string, one, other = _numbers(length, draws)
-    return string, [*_bits(one + other), END]
-
-
-def _multiplication(length: int, draws: Draws) -> Written:
-    string, one, other = _numbers(length, draws)
-    return string, [*_bits(one * other), END]
+    return string, [*_bits(operation(one, other)), END]
 
 
 def _sqrt(length: int, draws: Draws) -> Written:
@@ -196,8 +193,8 @@ _WRITERS: dict[str, Callable[[int, Draws], Written]] = {
     "modular_arithmetic_brackets": _brackets,
     "solve_equation": _equation,
     "missing_duplicate_string": _missing,
-    "binary_addition": _addition,
-    "binary_multiplication": _multiplication,
+    "binary_addition": partial(_binary, operator.add),
+    "binary_multiplication": partial(_binary, operator.mul),
     "compute_sqrt": _sqrt,
 }
 
