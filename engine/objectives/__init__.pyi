@@ -10,8 +10,6 @@ from .build import objective_class as objective_class
 from .generated import Curriculum as Curriculum
 from .generated import DrawnLengthObjective as DrawnLengthObjective
 from .generated import GrowingLengthObjective as GrowingLengthObjective
-from .generated import NumberExamplesObjective as NumberExamplesObjective
-from .generated import TaggingExamplesObjective as TaggingExamplesObjective
 from .generation import BRACKET_COST as BRACKET_COST
 from .generation import TAG_COST as TAG_COST
 from .generation import Decoding as Decoding

@@ -10,12 +10,7 @@ import torch
 from ...studies.catalog.tasks import GeneratedTask, LabelledSettings, LanguageModelSettings, TaskKind
 from ...studies.schema.settings import TrialSettings
 from .base import Objective, Stackable
-from .generated import (
-    DrawnLengthObjective,
-    GrowingLengthObjective,
-    NumberExamplesObjective,
-    TaggingExamplesObjective,
-)
+from .generated import DrawnLengthObjective, GeneratedObjective, GrowingLengthObjective
 from .labelled import ClassificationObjective, SequenceRegressionObjective
 from .language_modelling import LineObjective, PackedObjective, StreamObjective
 from .regression import RegressionObjective
@@ -40,7 +35,7 @@ def objective_class(settings: TrialSettings) -> type[Objective[Any]]:
     if isinstance(task, LanguageModelSettings):
         return _OF_TEXTS[task.batching]
     if isinstance(task, GeneratedTask):
-        return NumberExamplesObjective if kind is TaskKind.REGRESSION else TaggingExamplesObjective
+        return GeneratedObjective
     if isinstance(task, LabelledSettings):
         return SequenceRegressionObjective if kind is TaskKind.REGRESSION else ClassificationObjective
     if kind is TaskKind.TAGGING:

@@ -88,7 +88,10 @@ class Score:
 
 
 class GeneratedObjective(FreshObjective):
-    """Objective of a task that draws its own examples."""
+    """Objective of a task that draws its own examples, whose targets are symbols or numbers.
+
+    Symbols are trained by cross-entropy, and only where they are scored; numbers by squared error.
+    """
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
@@ -99,7 +102,6 @@ class GeneratedObjective(FreshObjective):
         return draw_examples(self._task, self.settings.train.batch_size, self._data)
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the mean loss over the scored positions of one micro-batch."""
         inputs, outputs, targets = self._answers(model, micro_batch(self.batch, part, parts))
         self._show(inputs, outputs, targets)
         # divide by the count of the whole batch, since its parts may have different counts
@@ -148,15 +150,20 @@ class GeneratedObjective(FreshObjective):
         generator = torch.Generator().manual_seed(derive_seed(self.settings.seed, "evaluation"))
         return draw_dev(self._task, generator)
 
-    @abstractmethod
     def _scored(self, examples: Examples) -> tuple[Tensor, ...]:
-        """Return the inputs, the scored targets and, if not all are scored, their flat indices, on a CPU."""
+        """Return the inputs, the scored targets and, for symbols, their flat indices, on a CPU."""
+        if self._kind is TaskKind.REGRESSION:
+            return examples.inputs, examples.targets.squeeze(-1)
+        places = find_places(examples.targets != IGNORED)
+        return examples.inputs, examples.targets.flatten()[places], places
 
-    @abstractmethod
     def _outputs(
         self, model: Model, inputs: Tensor, *places: Tensor, lengths: Tensor | None = None
     ) -> Tensor:
         """Return the model's outputs for the scored targets. `places` are the indices from `_scored`."""
+        if not places:
+            return model(inputs, lengths).squeeze(-1)
+        return model.outputs_at(inputs, *places, lengths=lengths)
 
     def _answers(self, model: Model, examples: Examples) -> Answers:
         inputs, targets, *places = (on_device(each, self.device) for each in self._scored(examples))
@@ -166,18 +173,13 @@ class GeneratedObjective(FreshObjective):
     def _losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the loss of each target, from the task's own loss function if there is one."""
         own = own_losses(self._task, outputs, targets)
-        if own is not None and own.shape != targets.shape:
+        if own is None:
+            default = functional.mse_loss if self._kind is TaskKind.REGRESSION else cross_entropy
+            return default(outputs, targets, reduction="none")
+        if own.shape != targets.shape:
             shapes = f"expected losses {tuple(targets.shape)}, one for each target, got {tuple(own.shape)}"
             raise TaskError(f"{self._task.name}: {shapes}")
-        return self._default_losses(outputs, targets) if own is None else own
-
-    @abstractmethod
-    def _default_losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return the loss of each target for a task without a loss function."""
-
-    @abstractmethod
-    def _hits(self, outputs: Tensor, targets: Tensor, examples: Examples) -> Score:
-        """Count the correct targets and the sequences without an error. Numbers have neither."""
+        return own
 
     def _registered(self, split: str) -> RegisteredMetrics:
         # kinds of tasks without splits measure on the dev examples
@@ -191,12 +193,15 @@ class GeneratedObjective(FreshObjective):
             outputs = outputs.float()
             registered.update(outputs, targets)
             loss = float(self._losses(outputs, targets).double().sum())
-            total += Score(loss=loss, count=targets.numel()) + self._hits(outputs, targets, rows)
+            total += Score(loss=loss, count=targets.numel())
+            if self._kind is TaskKind.REGRESSION:
+                continue
+            right = (outputs.argmax(-1) == targets).cpu()
+            asked = (rows.targets != IGNORED).nonzero()[:, 0]  # the row of each scored target
+            sequences = len(asked.unique())
+            exact = sequences - len(asked[~right].unique())
+            total += Score(right=int(right.sum()), exact=exact, sequences=sequences)
         return total
-
-
-class TaggingExamplesObjective(GeneratedObjective):
-    """Objective with symbols as targets. Outputs are computed only at the scored positions."""
 
     def causal_view(self) -> CausalView | None:
         """Return the longest dev or test example for testing causality.
@@ -227,43 +232,6 @@ class TaggingExamplesObjective(GeneratedObjective):
         tested = (draw_test_set(self._task, name) for name in names)
         return max(map(_longest, (self._dev, *tested)), key=len)
 
-    def _scored(self, examples: Examples) -> tuple[Tensor, ...]:
-        places = find_places(examples.targets != IGNORED)
-        return examples.inputs, examples.targets.flatten()[places], places
-
-    def _outputs(
-        self, model: Model, inputs: Tensor, *places: Tensor, lengths: Tensor | None = None
-    ) -> Tensor:
-        return model.outputs_at(inputs, *places, lengths=lengths)
-
-    def _default_losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        return cross_entropy(outputs, targets, reduction="none")
-
-    def _hits(self, outputs: Tensor, targets: Tensor, examples: Examples) -> Score:
-        right = (outputs.argmax(-1) == targets).cpu()
-        asked = (examples.targets != IGNORED).nonzero()[:, 0]  # the row of each scored target
-        sequences = len(asked.unique())
-        exact = sequences - len(asked[~right].unique())
-        return Score(right=int(right.sum()), exact=exact, sequences=sequences)
-
-
-class NumberExamplesObjective(GeneratedObjective):
-    """Objective with numbers as targets, trained by squared error."""
-
-    def _scored(self, examples: Examples) -> tuple[Tensor, ...]:
-        return examples.inputs, examples.targets.squeeze(-1)
-
-    def _outputs(
-        self, model: Model, inputs: Tensor, *places: Tensor, lengths: Tensor | None = None
-    ) -> Tensor:
-        return model(inputs, lengths).squeeze(-1)
-
-    def _default_losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        return functional.mse_loss(outputs, targets, reduction="none")
-
-    def _hits(self, outputs: Tensor, targets: Tensor, examples: Examples) -> Score:
-        return Score()
-
 
 def _longest(examples: Examples) -> Tensor:
     if examples.lengths is None:
@@ -281,7 +249,6 @@ class AlgorithmicObjective(FreshObjective):
         self._settings, self._task = settings.task, get_task(settings.task.name)
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the cross-entropy over all tokens of one micro-batch."""
         inputs, targets, _ = self.batch if parts == 1 else micro_batch(self.batch, part, parts)
         inputs, targets = on_device(inputs, self.device), on_device(targets, self.device)
         logits, targets = model(inputs).flatten(0, 1), targets.flatten()  # (batch * tokens, vocab)

@@ -89,7 +89,6 @@ class LabelledObjective(StreamedObjective[Model, Examples]):
         self._predicted: list[float] = []  # for the test labels in their order, after the last epoch
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the mean loss over the labels of one micro-batch."""
         sequences, outputs, labels = self._answers(model, micro_batch(self.batch, part, parts))
         self._show(sequences, *self._measured(outputs, labels))
         whole = self.batch.targets

@@ -165,7 +165,6 @@ class StreamObjective(LanguageObjective[StreamBatch]):
             self._streams = [StreamState()] * parts
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the mean loss over the tokens of one micro-batch."""
         inputs, targets = (on_device(part_of(rows, part, parts), self.device) for rows in self.batch[:2])
         nats, self._streams[part] = model.nll_stream(inputs, targets, self._streams[part])
         self._show(inputs, nats.flatten(), targets.flatten())
@@ -208,7 +207,6 @@ class PackedObjective(LanguageObjective[StreamBatch]):
     """
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the mean loss over the tokens of one micro-batch."""
         drawn = [part_of(rows, part, parts) for rows in self.batch[:2]]
         inputs, targets = (on_device(rows, self.device) for rows in drawn)
         if self._task.separate_documents:
@@ -246,7 +244,6 @@ class LineObjective(LanguageObjective[LineBatch]):
     """Language-model objective that reads each line as a sequence (Dowdell and Zhang 2019, section 4.1)."""
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the mean loss over the tokens of one micro-batch, padding excluded."""
         rows, drawn, own_lengths = (part_of(each, part, parts) for each in self.batch[:3])
         valid = torch.arange(drawn.shape[1]) < own_lengths[:, None]
         targets, places = scored_on_device(drawn, valid, self.device)

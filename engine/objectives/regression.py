@@ -49,7 +49,6 @@ class RegressionObjective(FreshObjective):
         return self._best == 1.0
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Return the mean squared error of one micro-batch."""
         inputs, predictions, targets = self._answers(model, micro_batch(self.batch, part, parts))
         self._show(inputs, predictions, targets)
         weight = micro_batch_weight(len(self.batch.targets), part, parts)

@@ -55,7 +55,6 @@ class Seq2SeqObjective(StreamedObjective[TransductionModel, PairBatch]):
             self._guesses = GuessDraws.of(self.batch.targets, share, seed, together=together)
 
     def loss(self, model: TransductionModel, part: int, parts: int) -> Tensor:
-        """Return the mean loss over the target symbols of one micro-batch."""
         batch, train = self.batch, self.settings.train
         drawn = part_of(batch.targets, part, parts)
         sources = on_device(part_of(batch.sources, part, parts), self.device)
