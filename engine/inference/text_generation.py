@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypedDict
@@ -12,7 +11,7 @@ from torch import Tensor
 
 from ...blocks import Model
 from ...blocks.core.block import Block, StreamState
-from ...errors import ActivememError
+from ...errors import ActivememError, check_arguments, number_fault
 from ..data.vocabularies.texts import TextVocabulary
 
 
@@ -78,21 +77,14 @@ class Sampling:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        rules = (
-            (self.max_symbols >= 1, f"expected at least 1 symbol, got {self.max_symbols}"),
-            (
-                0.0 <= self.temperature < math.inf,
-                f"expected a finite temperature of at least 0, got {self.temperature:g}",
-            ),
-            (self.top_k is None or self.top_k >= 1, f"expected a top-k of at least 1, got {self.top_k}"),
-            (
-                self.top_p is None or 0.0 < self.top_p <= 1.0,
-                f"expected a top-p above 0 and up to 1, got {self.top_p}",
-            ),
-            (0 <= self.seed < 2**64, f"expected a seed from 0 to {2**64 - 1}, got {self.seed}"),
+        check_arguments(
+            number_fault("max_symbols", self.max_symbols, least=1),
+            number_fault("temperature", self.temperature, least=0, whole=False),
+            number_fault("top_k", self.top_k, least=1, optional=True),
+            number_fault("top_p", self.top_p, above=0, most=1, whole=False, optional=True),
+            number_fault("seed", self.seed, least=0, most=2**64 - 1),
+            error=GenerationError,
         )
-        if faults := [fault for holds, fault in rules if not holds]:
-            raise GenerationError("; ".join(faults))
 
 
 def generate_symbols(
