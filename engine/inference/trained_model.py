@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
+import numpy as np
 import torch
 
 from ...blocks import Model
@@ -132,8 +133,8 @@ class TrainedModel:
         data, by_sentence = text.encode(), task.batching == "sentences"
         encoded = vocabulary.encode_bytes(sentences_as_lines(data) if by_sentence else data)
         split = Split(
-            tokens=torch.tensor(encoded.tokens),
-            lines=torch.tensor(encoded.lines),
+            tokens=torch.from_numpy(np.concatenate([vocabulary.mark, encoded.tokens])),
+            lines=torch.tensor([len(vocabulary.mark), *encoded.lengths]).cumsum(0),
             line_words=torch.tensor(encoded.words),
             words=int(encoded.words.sum()),
             line_bytes=torch.tensor(encoded.bytes) if encoded.lossless and not by_sentence else None,

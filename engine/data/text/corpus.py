@@ -11,8 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ....studies.catalog.datasets import Corpus, HeldOutFractions, SourceFile, dataset_code
 from ....studies.catalog.own_corpora import OwnDocuments, own_name, own_source, tokenizer_dataset
 from ....studies.catalog.tasks import LanguageModelSettings, corpus_of_task, vocabulary_size
@@ -25,8 +23,6 @@ from ..token_files import (
     encoded_folder,
     open_split,
     prepared,
-    smallest_dtype,
-    write_numbers,
 )
 from ..vocabularies.build import load_text_vocabulary
 from ..vocabularies.pieces import NORMALISATION, TextPieceVocabulary
@@ -171,8 +167,9 @@ def _write(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: Pat
                 raise
             raise DataError(f"{corpus.name}, {split}: {error}") from error
         first_bytes[split], lossless[split] = encoded.first_bytes, encoded.lossless and lines_kept
-        for name in ("tokens", "lines", "words", "bytes"):
-            files[f"{split}.{name}"] = write_numbers(place / f"{split}.{name}", getattr(encoded, name))
+        with SplitWriter(place, split, vocabulary.mark, sizes=True) as writer:
+            writer.add(encoded.tokens, encoded.lengths, encoded.words, encoded.bytes)
+        files |= writer.about()
     sources = {split: hashlib.sha256(text).hexdigest() for split, text in data.items()}
     return {
         "corpus": corpus.name,
@@ -193,11 +190,13 @@ def _write_documents(
         (place / _LEARNT["byte_bpe"][1]).write_bytes(JsonTokenizer.learn(texts, task.pieces).content())
     vocabulary = _vocabulary(corpus, task, folder, place)
     assert isinstance(vocabulary, UnitVocabulary), "words and pieces of lines would lose line breaks"
-    mark = np.array([vocabulary.end], smallest_dtype(vocabulary.size))
     waiting: dict[str, list[bytes]] = {name: [] for name in (*names, "dev", "test")}
     layouts = {name: LineLayout() for name in waiting}
     with ExitStack() as stack:
-        writers = {name: stack.enter_context(SplitWriter(place, name, mark, sizes=True)) for name in waiting}
+        writers = {
+            name: stack.enter_context(SplitWriter(place, name, vocabulary.mark, sizes=True))
+            for name in waiting
+        }
 
         def write(name: str) -> None:
             writers[name].add(*vocabulary.encode_units(waiting[name], layouts[name]))

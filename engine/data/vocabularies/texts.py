@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,16 +36,16 @@ IntArray = NDArray[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedText:
-    """The tokens of a split, with the offset and the number of words of each line.
+    """The tokens of a text, without a mark before it, and the numbers of tokens and words of each line.
 
-    The offsets end with the end of the last line. Words are separated by spaces; a line's end counts as one
-    more word, as in word perplexities. `bytes` counts each line's bytes in the original text, with its line
-    break. `first_bytes` counts the first token's bytes. A text is `lossless` if its tokens determine every
-    byte of it, so that bits per byte refer to the whole text.
+    Words are separated by spaces; a line's end counts as one more word, as in word perplexities. `bytes`
+    counts each line's bytes in the original text, with its line break. `first_bytes` counts the bytes of the
+    first token, or of the mark before it. A text is `lossless` if its tokens determine every byte of it, so
+    that bits per byte refer to the whole text.
     """
 
     tokens: IntArray
-    lines: IntArray
+    lengths: IntArray
     words: IntArray
     bytes: IntArray
     first_bytes: int
@@ -84,9 +84,14 @@ class TextVocabulary(Vocabulary):
     begins_with_mark: ClassVar[bool] = False
     documents: bool = False
 
+    @property
+    def mark(self) -> IntArray:
+        """Return the mark that stands before each text, or no number, in the type of all tokens."""
+        return np.array([self.end] if self.begins_with_mark else [], smallest_dtype(self.size))
+
     @abstractmethod
     def encode_bytes(self, data: bytes) -> EncodedText:
-        """Encode a text line by line or as one document, with marks.
+        """Encode a text line by line or as one document, with a mark after each.
 
         Raise DataError if a part of the text has no symbol.
         """
@@ -95,8 +100,7 @@ class TextVocabulary(Vocabulary):
         """Encode an unfinished text, without marks before and after it."""
         if not text:
             return []
-        encoded = self.encode_bytes(text.encode())
-        tokens = encoded.tokens[encoded.lines[0] :].tolist()
+        tokens = self.encode_bytes(text.encode()).tokens.tolist()
         return tokens if text.endswith("\n") and not self.documents else tokens[:-1]
 
     def decode(self, numbers: Iterable[int]) -> str:
@@ -136,12 +140,12 @@ class CharacterVocabulary(TextVocabulary):
         table = bytes.maketrans(self._known, bytes(range(self.size)))
         tokens = np.frombuffer(data.translate(table), np.uint8)
         ends = np.flatnonzero(tokens == 0) + 1
-        lines = _offsets(ends)
+        lengths = np.diff(_offsets(ends)).astype(np.int32)
         return EncodedText(
             tokens=tokens,
-            lines=lines,
+            lengths=lengths,
             words=_words_of_lines(data, ends),
-            bytes=np.diff(lines).astype(np.int32),
+            bytes=lengths,
             first_bytes=1,
             lossless=True,
         )
@@ -202,15 +206,15 @@ class TextWordVocabulary(TextVocabulary):
             known_words = known_words and places.keys() >= set(text)
             parts.append(np.array(found, smallest_dtype(self.size)))
         tokens = np.concatenate(parts)
-        lines = _offsets(np.flatnonzero(tokens == 0) + 1)
+        lengths = np.diff(_offsets(np.flatnonzero(tokens == 0) + 1)).astype(np.int32)
         first = _FIRST_WORD.match(data)
         return EncodedText(
             tokens=tokens,
-            lines=lines,
-            words=np.diff(lines).astype(np.int32),
-            bytes=_bytes_of_lines(data, len(lines) - 1),
+            lengths=lengths,
+            words=lengths,
+            bytes=_bytes_of_lines(data, len(lengths)),
             first_bytes=first.end() if first else 0,
-            lossless=known_words and data.count(b"\n") == len(lines) - 1 and layout.kept,
+            lossless=known_words and data.count(b"\n") == len(lengths) and layout.kept,
         )
 
     @cached_property
@@ -220,19 +224,6 @@ class TextWordVocabulary(TextVocabulary):
     def decode_symbols(self, symbols: Sequence[int]) -> str:
         words = [self._words[each] for each in symbols if each < self.size]
         return b" ".join(words).decode("utf-8", "replace")
-
-
-class EncodedUnits(NamedTuple):
-    """Encoded lines or documents, which are called units.
-
-    `tokens` are those of all units, with end marks. `lengths` counts the tokens of each unit, and `words` its
-    words; an end mark counts as one word. `bytes` counts the units' bytes without marks.
-    """
-
-    tokens: IntArray
-    lengths: IntArray
-    words: IntArray
-    bytes: IntArray
 
 
 class UnitVocabulary(TextVocabulary):
@@ -248,8 +239,14 @@ class UnitVocabulary(TextVocabulary):
         """Return how many bytes of a text its first token stands for, given the bytes of the first line."""
         return 0  # it is a mark
 
-    def encode_units(self, units: Sequence[bytes], layout: LineLayout) -> EncodedUnits:
-        """Encode lines or documents, add an end mark to each, and compare them with their decoded tokens."""
+    def encode_units(
+        self, units: Sequence[bytes], layout: LineLayout
+    ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+        """Encode lines or documents, add an end mark to each, and compare them with their decoded tokens.
+
+        Return their tokens, and the numbers of tokens, words and bytes of each. An end mark counts as a
+        word, and has no bytes.
+        """
         kind = smallest_dtype(self.size)
         texts = [unit.decode("utf-8", errors="replace") for unit in units]
         found = self.encode_each(texts)
@@ -257,11 +254,11 @@ class UnitVocabulary(TextVocabulary):
             if layout.kept:
                 layout.add(unit, self.decode_symbols(each).encode())
         tokens = [np.array([*each, self.end], kind) for each in found]
-        return EncodedUnits(
-            tokens=np.concatenate(tokens) if tokens else np.array([], kind),
-            lengths=np.array([len(each) for each in tokens], np.int64),
-            words=np.array([len(text.split()) + 1 for text in texts], np.int32),
-            bytes=np.array([len(unit) for unit in units], np.int32),
+        return (
+            np.concatenate(tokens) if tokens else np.array([], kind),
+            np.array([len(each) for each in tokens], np.int64),
+            np.array([len(text.split()) + 1 for text in texts], np.int32),
+            np.array([len(unit) for unit in units], np.int32),
         )
 
     def encode_bytes(self, data: bytes) -> EncodedText:
@@ -269,11 +266,10 @@ class UnitVocabulary(TextVocabulary):
         layout, starts = LineLayout(), range(0, len(units), _LINES)
         parts = [self.encode_units(units[start : start + _LINES], layout) for start in starts]
         tokens, lengths, words, sizes = map(np.concatenate, zip(*parts, strict=True))
-        mark = np.array([self.end] if self.begins_with_mark else [], tokens.dtype)
         sizes += np.int32(not self.documents)  # a line break is a byte
         return EncodedText(
-            tokens=np.concatenate([mark, tokens]),
-            lines=np.cumsum([len(mark), *lengths], dtype=np.int64),
+            tokens=tokens,
+            lengths=lengths,
             words=words,
             bytes=sizes,
             first_bytes=self.first_bytes(int(tokens[0]), int(sizes[0])),
