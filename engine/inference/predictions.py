@@ -237,7 +237,7 @@ def _pair_answer(
     source: SentenceVocabulary | None = None,
     target: SentenceVocabulary | None = None,
 ) -> _Answerer:
-    """Return a function that searches for outputs, as the task says; without `target`, lines of numbers."""
+    """Return a function that searches for outputs by the task's settings; without `target`, for numbers."""
     decoding, trees = Decoding.of_task(settings), prefers_trees(settings)
     decode = number_line if target is None else target.decode
 

@@ -52,7 +52,7 @@ def iter_pieces(inputs: Tensor, end: int) -> Iterator[Pieces]:
 
 
 def _group_by_length(lengths: Sequence[int]) -> list[list[int]]:
-    """Group the indices of sequences by length, less than a factor of two apart, to pad them together."""
+    """Group sequences whose lengths differ by less than a factor of two; return their indices."""
     groups: dict[int, list[int]] = {}
     for index, length in enumerate(lengths):
         groups.setdefault((length - 1).bit_length(), []).append(index)

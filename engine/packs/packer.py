@@ -157,7 +157,7 @@ class Packer:
                 waiting.append((form, members))
 
     def _try_pack(self, form: str, members: Sequence[Member]) -> bool:
-        """Return whether a pack takes its steps. After a failure, only smaller packs are allowed."""
+        """Take the steps of a pack, and return whether it succeeds; if not, allow only smaller packs."""
         try:
             take_steps_together(members)
         except Exception as error:  # noqa: BLE001 -- any error fails only the trial that causes it

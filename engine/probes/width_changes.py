@@ -91,7 +91,7 @@ class StudyCoordinates:
 
 
 def _table(layers: Sequence[LayerChange]) -> Iterator[str]:
-    """Yield a row for each layer: the change at each width and the exponent, in blocks if too wide."""
+    """Yield a row for each layer: the change at each width, and the exponent; in blocks if too wide."""
     widths = layers[0].changes
     columns = [[str(width), *(f"{each.changes[width]:.3g}" for each in layers)] for width in widths]
     columns += [["exponent", *(f"{each.exponent:+.2f}".replace("-", "−") for each in layers)]]

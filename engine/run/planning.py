@@ -412,7 +412,7 @@ def _total_time(plan: Plan, machine: Machine) -> str:
 
 
 def _on_cpus(plan: Plan, machine: Machine, seconds: float, workers: int) -> str:
-    """Describe a training time: core-hours, then hours with several workers: `3.1 core-hours, 1.6 h`."""
+    """Describe a training time, such as `3.1 core-hours, 1.6 h`, the latter with several workers."""
     longest = plan.max_trial_s if seconds == plan.estimate.seconds else 0.0  # a trial cannot be split
     wall_s = max(seconds / workers, longest)
     core_hours = format_core_hours(seconds * machine.cpus)

@@ -103,7 +103,7 @@ class EvolutionSampler:
         return self._worths[place]
 
     def _compare(self) -> list[Worth]:
-        """Return sort keys: the excess over the limits, then the loss, or the front and the crowding."""
+        """Return a sort key for each member: excess over limits, then loss, or front and crowding."""
         ends = [end for _, end in self._living]
         excess = [sum(max(0.0, each) for each in end.excess.values()) for end in ends]
         losses = [self._losses(end) for end in ends]
@@ -153,7 +153,7 @@ class PointChanges:
 
 
 def _neighbours(distribution: BaseDistribution) -> Callable[[Any, Random], Any]:
-    """Return a function that returns another option, or a number at a normally distributed distance."""
+    """Return a function that changes a value to another option, or to a number nearby."""
     if isinstance(distribution, CategoricalDistribution):
         return partial(_another, distribution.choices)
     assert isinstance(distribution, IntDistribution | FloatDistribution), f"no search has {distribution!r}"
