@@ -15,37 +15,6 @@ from ...errors import ActivememError, check_arguments, number_fault
 from ..data.vocabularies.texts import TextVocabulary
 
 
-class NextSymbols:
-    """Predictor of the next symbol for each text of a batch.
-
-    The model must be causal, and all texts have the same length. A model whose blocks see a bounded past, or
-    keep a state of fixed size, reads each symbol once. Any other model reads the whole texts again at each
-    step.
-
-    The model reads at most `context` symbols at once, or any number if it is None. Longer texts are read
-    anew from their last `context // 2` symbols, so that positions stay within those of the training.
-    """
-
-    def __init__(self, model: Model, context: int | None = None) -> None:
-        self._model, self._context = model, context
-        blocks = [module for module in model.body.modules() if isinstance(module, Block)]
-        self._streams = all(block.context_length is not None or block.state_is_bounded for block in blocks)
-        self._state, self._texts = StreamState(), torch.zeros(0)
-
-    @torch.no_grad()
-    def read(self, symbols: Tensor) -> Tensor:
-        """Append symbols (texts, n) to the texts, and return the next log-probabilities (texts, vocab)."""
-        self._texts = torch.cat([self._texts, symbols], 1) if self._texts.numel() else symbols
-        if self._context is not None and self._texts.shape[1] > self._context:
-            symbols = self._texts = self._texts[:, -max(1, self._context // 2) :]
-            self._state = StreamState()
-        if self._streams:
-            outputs, self._state = self._model.forward_stream(symbols, self._state)
-        else:
-            outputs = self._model(self._texts)
-        return outputs[:, -1].double().log_softmax(-1)
-
-
 class GenerationError(ActivememError):
     """Error for settings that do not allow generation; the message lists all faults."""
 
@@ -90,19 +59,35 @@ class Sampling:
 def generate_symbols(
     model: Model, beginning: list[int], sampling: Sampling, *, end: int | None, context: int | None
 ) -> Iterator[int]:
-    """Yield the symbols that the model writes after a beginning.
+    """Yield the symbols that a causal model writes after a beginning.
 
-    There is at least one. Generation stops after the symbol `end`, or after the largest number of symbols.
-    The model reads at most `context` symbols at once, as in `NextSymbols`.
+    There is at least one. Generation stops after the symbol `end`, or after the largest number of symbols. A
+    model whose blocks see a bounded past, or keep a state of fixed size, reads each symbol once. Any other
+    model reads the whole text again at each step.
+
+    The model reads at most `context` symbols at once, or any number if it is None. A longer text is read anew
+    from its last `context // 2` symbols, so that positions stay within those of the training.
     """
-    reader, generator = NextSymbols(model, context), torch.Generator().manual_seed(sampling.seed)
-    symbols = torch.tensor([beginning])
+    generator = torch.Generator().manual_seed(sampling.seed)
+    blocks = [module for module in model.body.modules() if isinstance(module, Block)]
+    reads_once = all(block.context_length is not None or block.state_is_bounded for block in blocks)
+    text = unread = torch.tensor([beginning])
+    state = StreamState()
     for _ in range(sampling.max_symbols):
-        symbol = _choose(reader.read(symbols)[0].cpu(), sampling, generator)
+        if context is not None and text.shape[1] > context:
+            text = unread = text[:, -max(1, context // 2) :]
+            state = StreamState()
+        with torch.no_grad():
+            if reads_once:
+                outputs, state = model.forward_stream(unread, state)
+            else:
+                outputs = model(text)
+        symbol = _choose(outputs[:, -1].double().log_softmax(-1)[0].cpu(), sampling, generator)
         yield symbol
         if symbol == end:
             return
-        symbols = torch.tensor([[symbol]])
+        unread = torch.tensor([[symbol]])
+        text = torch.cat([text, unread], 1)
 
 
 def decode_pieces(tokens: Iterator[int], vocabulary: TextVocabulary, beginning: list[int]) -> Iterator[str]:

@@ -197,8 +197,8 @@ class OutcomeBuffer:
     checkpoint: if the worker dies, the trial is resumed and ends again.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
+        self._store, self._clock = store, clock
         self._flushed_at = -FLUSH_S
         self._attempts: dict[str, Attempt] = {}
         self._waiting: dict[str, Event] = {}
@@ -209,7 +209,7 @@ class OutcomeBuffer:
 
     def flush_if_due(self) -> None:
         """Store the buffered outcomes if this is due again; raise MachineError if they cannot be stored."""
-        if self._attempts and time.monotonic() - self._flushed_at >= FLUSH_S:
+        if self._attempts and self._clock() - self._flushed_at >= FLUSH_S:
             self._flush()
 
     def stored(self, events: Iterator[Event]) -> Iterator[Event]:
@@ -259,7 +259,7 @@ class OutcomeBuffer:
                 self._store.write_together(rows)
         for attempt in kept:
             attempt.close()
-        self._flushed_at = time.monotonic()
+        self._flushed_at = self._clock()
         self._waiting = waiting | {trial: event for trial, event in taken.items() if trial in waiting}
 
 
