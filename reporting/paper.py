@@ -21,7 +21,6 @@ from ..studies.catalog.published import (
     published_tables,
 )
 from ..studies.claims.comparisons import Constant
-from ..studies.claims.reader import cell_key
 from ..studies.last_run import load_last_run
 from ..studies.planning.plan import remaining_search_flops, remaining_search_times
 from ..studies.planning.status import started_trials
@@ -29,7 +28,7 @@ from ..studies.planning.time_estimates import TimeEstimator, total_time
 from ..studies.presentation.kinds import TableExtras
 from ..studies.resolve.costs import max_trial_flops
 from ..studies.resolve.grid import check_layers
-from ..studies.resolve.trial import CellKey
+from ..studies.resolve.trial import CellKey, cell_key
 from ..studies.study import Study
 from ..studies.text.document import parse_document
 from ..studies.text.errors import StudyError

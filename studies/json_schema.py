@@ -24,10 +24,7 @@ _HOLE = {"type": "string", "pattern": r"\{\w+\}", "description": "a hole that a 
 
 
 class _Schema(GenerateJsonSchema):
-    """Generator of the JSON Schema of a table in study files.
-
-    Each key has a description. The schema allows any value for keys that a custom validator checks.
-    """
+    """Generator of the JSON Schema of a table in study files."""
 
     def model_schema(self, schema: Any) -> JsonSchemaValue:  # noqa: ANN401 -- pydantic's private type
         """Return the JSON Schema of a table, with docstrings as the descriptions of its keys."""
@@ -125,11 +122,7 @@ def _relaxed(schema: dict[str, Any], *, holes: bool) -> dict[str, Any]:
 
 
 def _property(name: str, schema: dict[str, Any], *, holes: bool) -> dict[str, Any]:
-    """Return the JSON Schema of one key.
-
-    A table such as the optimizer's may have any keys beside `name`. Which keys are valid in such a table
-    depends on its `name`.
-    """
+    """Return the JSON Schema of one key; tables whose keys depend on their `name` have any keys."""
     if name in _RULES:
         return {"description": schema.get("description", ""), "anyOf": [{"type": "string"}, _NAMED]}
     if name in _LISTS_OF_RULES:

@@ -317,7 +317,7 @@ def claim_ages(study: Study, store: Store) -> dict[str, int]:
     }
 
     def before(claim: Claim) -> int:
-        cells = {cell_key(dict(each.cell)) for each in claim.quantities}
+        cells = {cell_key(each.cell) for each in claim.quantities}
         return sum(ended[task] for task in {data[cell] for cell in cells & data.keys()})
 
     ages = {_tested(each.spec): before(each) for each in study.claims}

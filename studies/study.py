@@ -20,8 +20,7 @@ from .presentation.kinds import (
     CurveKind,
     TableKind,
     check_shown_metrics,
-    read_curves,
-    read_tables,
+    read_results,
 )
 from .resolve.compatibility import StudyBudget
 from .resolve.draft import Draft, check_holes, check_levels, check_recipes, read_fragments
@@ -273,7 +272,8 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
         if not written.invalid:  # otherwise its levels have faults
             design = replace(design, as_written=as_written)
     paper = header.paper if header else None
-    tables, curves = read_tables(diagnostics, design, paper), read_curves(diagnostics, design, paper)
+    tables: tuple[TableKind, ...] = read_results(diagnostics, "table", design, paper)
+    curves: tuple[CurveKind, ...] = read_results(diagnostics, "curve", design, paper)
     claims: tuple[Claim, ...] = ()
     if "claim" in diagnostics.data:
         from .claims.reader import read_claims  # noqa: PLC0415 -- a study without claims does without it
@@ -417,7 +417,7 @@ def _readable_header(given: object) -> StudySettings:
     """Return a faulty table [study] with only the keys that say which cells there are, if these are valid."""
     unread = {"name": "unread", "title": "unread"}
     table = given if isinstance(given, Mapping) else {}
-    keys = {key: table[key] for key in ("design", "baseline", "around") if key in table}
+    keys = {key: table[key] for key in ("design", "baseline", "around", "labels") if key in table}
     try:
         return validate(StudySettings, {**keys, **unread})
     except InvalidTableError:
@@ -459,11 +459,7 @@ def _check_metrics(
     claims: Sequence[Claim],
     trials: Sequence[Trial],
 ) -> None:
-    """Report each shown or claimed metric that no trial will have.
-
-    The message names the key that would add it. A table or a figure needs one selected trial that can have
-    it, a claim each cell that it names, a path each of its cells. One trial of each cell is enough.
-    """
+    """Report each shown or claimed metric that no trial will have; one trial of each cell is enough."""
     check_shown_metrics(diagnostics, "table", tables, trials)
     check_shown_metrics(diagnostics, "curve", curves, trials)
     for path, message in design.trial_faults(trials):

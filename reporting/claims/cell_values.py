@@ -36,7 +36,6 @@ from ...studies.claims.comparisons import (
     replace_metrics,
 )
 from ...studies.claims.interim_tests import seeds_at_looks
-from ...studies.claims.reader import cell_key
 from ...studies.planning.final_values import (
     ValueStatus,
     cost_per_epoch,
@@ -46,7 +45,7 @@ from ...studies.planning.final_values import (
 )
 from ...studies.planning.reused_trials import find_stale_trials
 from ...studies.resolve.costs import counted_cost, model_cost, reachable_length
-from ...studies.resolve.trial import CellKey, Trial
+from ...studies.resolve.trial import CellKey, Trial, cell_key
 from ...studies.schema.factors import SEED
 from ..statistics.estimates import Interval, mean
 from ..statistics.pooled_differences import Pool, Values, pooled_variance

@@ -33,8 +33,7 @@ from ...studies.claims.comparisons import (
     iter_numbers,
     iter_quantities,
 )
-from ...studies.claims.reader import cell_key
-from ...studies.resolve.trial import CellKey
+from ...studies.resolve.trial import CellKey, cell_key
 from ...studies.schema.factors import ABSENT, level_key, level_text, named_levels
 from ...studies.schema.settings import Level
 from ...studies.text.units import format_quantity, plural

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 from ...studies.catalog.metrics import find_metric, is_target, pick_bias, with_sign
 from ...studies.claims.comparisons import Quantity, iter_quantities
-from ...studies.claims.reader import cell_key
 from ...studies.last_run import describe_late_claims, describe_max_seeds
 from ...studies.planning.final_values import trial_values
 from ...studies.presentation.metric_words import describe_metrics
+from ...studies.resolve.trial import cell_key
 from ...studies.text.units import degrees_of_freedom, listed
 from ..outcomes import overrides_sentence, stale_sentences, unlearnt_sentence
 from ..statistics.estimates import TESTS

@@ -31,9 +31,10 @@ from ...studies.claims.comparisons import (
     iter_numbers,
     iter_terms,
 )
-from ...studies.claims.reader import cell_key, claim_scope, key_faults, missing_metrics, read_number
+from ...studies.claims.reader import claim_scope, key_faults, missing_metrics, read_number
 from ...studies.last_run import load_last_run
 from ...studies.resolve.costs import counted_cost
+from ...studies.resolve.trial import cell_key
 from ...studies.schema.settings import Names
 from ...studies.study import Study, is_path
 from ...studies.text.document import Diagnostics, read_document

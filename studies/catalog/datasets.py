@@ -284,11 +284,7 @@ def _read_tables(tables: dict[str, Any]) -> _Tables:
 
 
 def _resolve(heading: str, table: dict[str, Any], files: Mapping[str, Any]) -> None:
-    """Replace the short forms in a table of `datasets.toml` by full values.
-
-    A short form is, for example, the key of a file. An alphabet is written as a pattern, and a range of files
-    as its first and last number. The table is changed in place.
-    """
+    """Replace the short forms in a table of `datasets.toml`, such as the key of a file, in place."""
     match heading:
         case "texts":
             symbol = re.compile(table["alphabet"].encode())

@@ -116,10 +116,7 @@ class Metric:
 
 
 def _read_metrics() -> dict[str, dict[str, Metric]]:
-    """Read `metrics.toml`; return the metrics under each heading, by name.
-
-    Raise ValidationError for unknown or missing keys.
-    """
+    """Read `metrics.toml`; return the metrics under each heading, by name."""
     tables = tomllib.loads(Path(__file__).with_name("metrics.toml").read_text(encoding="utf-8"))
     for metrics in tables.values():
         for name, table in metrics.items():
@@ -197,10 +194,7 @@ def _measure_faults(measure: object) -> list[str]:
 
 
 def _kinds_of_task(names: Collection[str]) -> frozenset[TaskKind]:
-    """Convert names of kinds of task to members of TaskKind.
-
-    Raise PluginError for an unknown name. The names are in lower case, as plug-ins write them.
-    """
+    """Convert names of kinds of task, which plug-ins write in lower case."""
     check_arguments(texts_fault("kinds", names, "['tagging']"), error=PluginError)
     known = {kind.name.lower(): kind for kind in TaskKind}
     if unknown := [name for name in names if name not in known]:

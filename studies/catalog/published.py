@@ -134,10 +134,7 @@ _ARGUMENTS = re.compile(r"(?<=\w)\([^()]*\)")
 
 
 def _blocks(level: str) -> tuple[str, ...]:
-    """Return the sorted block names in a level such as `conv(k=20) + sa`: here conv and sa.
-
-    Return () for a level that is neither a block nor a sum of blocks.
-    """
+    """Return the sorted block names in a level such as `conv(k=20) + sa`; () for any other level."""
     bare = level
     while (shorter := _ARGUMENTS.sub("", bare)) != bare:
         bare = shorter

@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, permutations, product
-from typing import TYPE_CHECKING, Literal, TypeVar, cast
+from typing import Literal, TypeVar, cast
 
 from ...errors import FaultCollector, nearest, nearest_hint
 from ...grammar import RecipeError, lookup
@@ -37,6 +37,7 @@ from ..catalog.metrics import (
     pick_faults,
     read_target,
 )
+from ..resolve.trial import CellKey, Trial, cell_key
 from ..schema.design import MAX_TRIALS, Design
 from ..schema.factors import SEED, NamedLevels, level_key, level_text, one_line
 from ..schema.reported_metrics import missing_metric
@@ -74,9 +75,6 @@ from .comparisons import (
 )
 from .parser import ClaimFaultError, parse_claim
 
-if TYPE_CHECKING:
-    from ..resolve.trial import CellKey, Trial
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
@@ -101,7 +99,7 @@ class Scope:
 
     def at_level(self, factor: str, level: Level) -> Scope:
         """Return a scope with only the cells that have this level of a factor."""
-        wanted = cell_key([(factor, level)])
+        wanted = cell_key({factor: level})
         cells = tuple(cell for key, cell in self._cells_by_key.items() if wanted <= key)
         return replace(self, factors={**self.factors, factor: (level,)}, cells=cells)
 
@@ -115,12 +113,12 @@ class Scope:
         If several cells match, and one of them has the baseline's levels of all other factors, return only
         that cell.
         """
-        wanted = cell_key(named.items())
+        wanted = cell_key(named)
         if wanted in self._cells_by_key:
             return (self._cells_by_key[wanted],)
         found = tuple(cell for place, cell in self._cells_by_key.items() if wanted <= place)
         if len(found) > 1 and self.baseline_cell is not None:
-            base = self._cells_by_key.get(cell_key(self.baseline_cell(named).items()))
+            base = self._cells_by_key.get(cell_key(self.baseline_cell(named)))
             return (base,) if base in found else found
         return found
 
@@ -192,12 +190,7 @@ def _kinds(number: Number) -> list[_Kind]:
 
 
 def _comparison_faults(comparison: Comparison, metrics: Mapping[str, Metric]) -> Iterator[str]:
-    """Yield why the two sides cannot be compared.
-
-    All costs must be costs to one target. Two metrics cannot be compared if their units differ, or if only
-    one of them is better when it is higher. The terms of a sum must have one unit, too, and a share is
-    compared with numbers from 0 to 1.
-    """
+    """Yield why the two sides cannot be compared."""
     left, right = (_kinds(side) for side in number_parts(comparison))
     targets = sorted({target for _, target in (*left, *right) if target is not None}, key=repr)
     costs = list(dict.fromkeys(f"{each.currency}_to" for each in targets))
@@ -243,11 +236,6 @@ def _with_unit(metric: Metric) -> str:
 def _determines(cells: Iterable[Mapping[str, str]], one: str, other: str) -> bool:
     met: dict[str, str] = {}
     return all(met.setdefault(cell[one], cell[other]) == cell[other] for cell in cells)
-
-
-def cell_key(cell: Iterable[tuple[str, Level]]) -> CellKey:
-    """Return a key of a cell that does not depend on the order of its factors."""
-    return frozenset([(factor, level_key(level)) for factor, level in cell])
 
 
 RANKING_FUNCTIONS = ("best", "worst", "argmax", "argmin")
@@ -390,11 +378,7 @@ class _Resolver:
     def _compared(
         self, node: syntax.Spanned, left: Number, sign: str, right: Number, margin: float = 0.0
     ) -> Statement:
-        """Return the comparison `left sign right`.
-
-        For `!=`, return the negation of `left == right`. A comparison in which no side has a metric is a
-        fault, and so is one of costs to different targets, or of sides in different units.
-        """
+        """Return the comparison `left sign right`; for `!=`, the negation of `left == right`."""
         if isinstance(right, Speedup) and not isinstance(left, Speedup):
             left, sign, right = right, _MIRRORED[sign], left
         if isinstance(left, Speedup):
@@ -407,10 +391,7 @@ class _Resolver:
         return NotOf(found) if sign == "!=" else found
 
     def _beside_speedup(self, node: syntax.Spanned, left: Speedup, right: Number) -> Number:
-        """Return the right side of a comparison whose left side is a speedup, or report a fault.
-
-        The right side must be a number above 0, or a speedup in the same kind of cost.
-        """
+        """Return the right side of a comparison whose left side is a speedup, or report a fault."""
         if isinstance(right, Speedup):
             ours, theirs = (metric_family(each.fast.metric) for each in (left, right))
             if ours == theirs:
@@ -464,10 +445,7 @@ class _Resolver:
         return Reduction(function, tuple(self.each(lambda one: self._number(one[1], one[0]), rounds)))
 
     def _named_number(self, node: syntax.MetricReference, bound: Bindings) -> Number:
-        """Resolve a name to a variable's number or to a metric in one cell.
-
-        If several cells match, the message says which level must be named.
-        """
+        """Resolve a name to a variable's number or to a metric in one cell."""
         if node.bare and node.word.text in bound:
             text = bound[node.word.text].text
             try:
@@ -535,7 +513,6 @@ class _Resolver:
     def _selected(
         self, word: syntax.Identifier, level: syntax.LevelLiteral, bound: Bindings, before: Sequence[str]
     ) -> Level:
-        """Return the level of a factor in a metric's brackets. `before` are the factors before it."""
         name, whole = word.text, syntax.Spanned(start=word.start, end=level.end)
         if name == SEED:
             raise self.fail(whole, "remove the seed: cells are compared seed by seed")
@@ -626,11 +603,7 @@ class _Resolver:
         return self.each(find, named)
 
     def _rounds(self, call: syntax.FunctionCall, bound: Bindings) -> list[Bindings]:
-        """Return every combination of values of a call's loop variables.
-
-        The last variable changes fastest. The set of a loop may use the variables of earlier loops. A call
-        without loops has one combination, which adds no variable.
-        """
+        """Return every combination of values of a call's loop variables; without loops, a single one."""
         found: list[Bindings] = [bound]
         for loop in call.loops:
             self._check_variable(call, loop)
@@ -724,11 +697,7 @@ class _Resolver:
         return [(level_text(dict(each.cell)[open_factors[0]]), each) for each in found]
 
     def _sign(self, winner: syntax.FunctionCall, candidates: list[Candidate]) -> str:
-        """Return > if the winner must have the higher number, or < for the lower one.
-
-        `best` and `worst` follow the metrics' direction. Metrics without a better direction, or with opposite
-        ones, are faults.
-        """
+        """Return > if the winner must have the higher number, or < for the lower one."""
         function = winner.function.text
         if function in ("argmax", "argmin"):
             return ">" if function == "argmax" else "<"

@@ -194,10 +194,7 @@ def _between(first: int, top: int, reduction: int) -> list[int]:
 
 
 def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[KeyPath, Any]]:
-    """Return the lowest and highest value for `fidelity = "data"`, and the key that gets its placeholder.
-
-    These bounds are 1 and the number of steps of an epoch in the study file.
-    """
+    """Return the range of `fidelity = "data"`, and the key that gets its placeholder."""
     train = data.get("train")
     steps = train.get("steps_per_epoch") if isinstance(train, Mapping) else None
     if (top := _whole(steps, at_least=1)) is None:
@@ -207,10 +204,7 @@ def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[KeyPath, Any
 
 
 def _replace_length(data: Mapping[str, Any]) -> tuple[int, int, dict[KeyPath, Any]]:
-    """Return the lowest and highest value for `fidelity = "length"`, and the key that gets its placeholder.
-
-    These bounds are the shortest and the longest training length in the study file.
-    """
+    """Return the range of `fidelity = "length"`, and the key that gets its placeholder."""
     hole = f"{{{LENGTH}}}"
     for table in ("train", "task"):
         keys = data.get(table)

@@ -164,12 +164,7 @@ class Gates(HeldTrials, Expansion):
         return replace(study, claims=claims, expansions={**study.expansions, TABLE: found})
 
     def _gates(self, diagnostics: Diagnostics, study: Study) -> Iterator[Gate]:
-        """Yield the valid gates.
-
-        Report faults of the others, and claims that can never open their gate. A gate must hold back some
-        cells, but not all. A claim cannot open a gate if it compares cells that this gate or a later one
-        holds back.
-        """
+        """Yield the valid gates; report faults of the others, and claims that can never open their gate."""
         design = study.design
         levels = self._levels(design)
         for index, ((path, settings), wanted) in enumerate(zip(self.tables, levels, strict=True)):

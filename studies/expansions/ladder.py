@@ -153,10 +153,7 @@ EXPANSION = Ladder
 
 
 def _patch(data: Mapping[str, Any], sizes: Mapping[str, list[int]]) -> dict[KeyPath, Any]:
-    """Return the values that change when the ladder's sizes become factors, by path.
-
-    Every combination of the other factors is trained at every size.
-    """
+    """Return the values that change when the ladder's sizes become factors, by path."""
     patch, factors = dict[KeyPath, Any](), data.get("factors")
     others = [name for name in factors if name not in (SEED, *sizes)] if isinstance(factors, Mapping) else []
     if sizes:

@@ -11,13 +11,13 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
 from ...storage.files import replacing
 from ..catalog.own_corpora import OwnDocuments, OwnPairs, OwnSequences, OwnText, OwnTokenizer
@@ -59,24 +59,7 @@ def _cache_file(folder: Path, table: Mapping[str, Any], task: Mapping[str, Any])
     return place / f"data-{digest[:32]}.json"
 
 
-class _KnownCorpus(BaseModel):
-    """What a cache file has of a corpus: facts, and the path of each file by its SHA-256."""
-
-    facts: OwnFacts
-    files: dict[str, Path]
-    summary: CorpusSummary
-
-
-def _load_facts(cache: Path) -> _KnownCorpus | None:
-    """Return the contents of a cache file, or None if there is no valid one."""
-    with suppress(OSError, ValueError):
-        found = _KnownCorpus.model_validate_json(cache.read_bytes())
-        os.utime(cache)  # marks the entry as used, so that `_save_facts` does not delete it by its age
-        return found
-    return None
-
-
-def _save_facts(cache: Path, found: _KnownCorpus) -> None:
+def _save(cache: Path, found: OwnCorpus) -> None:
     """Write the cache file if possible, and delete cache files that were not used for 30 days."""
     with suppress(OSError):
         with replacing(cache) as temporary:  # another process never sees half a file
@@ -108,8 +91,11 @@ def _states(path: Path) -> Iterator[tuple[str, int, int, int, int]]:
                 yield str(each.absolute()), now.st_size, now.st_mtime_ns, now.st_ctime_ns, now.st_ino
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnCorpus:
+_RECORDED = ("written", "facts", "tokenizer", "pieces")
+"""What the store keeps of a corpus: not the paths on this machine."""
+
+
+class OwnCorpus(BaseModel):
     """The user's own files in a study, and facts about them.
 
     `written` has the tables that name the files. `facts` describe the corpus, None for a published corpus;
@@ -118,10 +104,12 @@ class OwnCorpus:
     default size of bpe vocabularies if the text is too small for the usual size.
     """
 
+    model_config = ConfigDict(frozen=True)
+
     written: str  # the tables as JSON
-    facts: BaseModel | None = None
+    facts: OwnFacts | None = None
     tokenizer: OwnTokenizer | None = None
-    files: Mapping[str, Path] = field(default_factory=dict[str, Path])
+    files: dict[str, Path] = Field(default={})
     summary: CorpusSummary | None = None
     pieces: int | None = None
 
@@ -135,10 +123,8 @@ class OwnCorpus:
 
     def to_dict(self) -> dict[str, Any]:
         """Return this corpus as a dictionary, with which a study can be loaded later without its files."""
-        pieces = {} if self.pieces is None else {"pieces": self.pieces}
-        found = {"facts": self.facts, "tokenizer": self.tokenizer}
-        facts = {key: each.model_dump(mode="json") for key, each in found.items() if each is not None}
-        return {"written": self.written, **facts, **pieces}
+        found = self.model_dump(mode="json", include=set(_RECORDED))
+        return {key: each for key, each in found.items() if each is not None}
 
     def complete_task(self, task: Mapping[str, Any]) -> dict[str, Any]:
         """Return the `[task]` table with the facts about the user's files in place of their names.
@@ -163,10 +149,8 @@ def read_own_corpus(diagnostics: Diagnostics, folder: Path) -> OwnCorpus | None:
     if tokenizer is None:
         diagnostics.invalid.add(TOKENIZER)
         return corpus
-    corpus = corpus or OwnCorpus(written="")
-    return replace(
-        corpus, written=_written(diagnostics), tokenizer=tokenizer, files={**corpus.files, **reader.files}
-    )
+    corpus = corpus or OwnCorpus(written=_written(diagnostics))
+    return corpus.model_copy(update={"tokenizer": tokenizer, "files": {**corpus.files, **reader.files}})
 
 
 def _read_corpus(diagnostics: Diagnostics, folder: Path) -> OwnCorpus | None:
@@ -175,45 +159,33 @@ def _read_corpus(diagnostics: Diagnostics, folder: Path) -> OwnCorpus | None:
         return None
     table, kind = own
     cache = _cache_file(folder, table, diagnostics.data["task"])
-    found = _load_facts(cache) if cache else None
-    if found is None:
-        reader, before = Reader(diagnostics, folder), len(diagnostics.faults)
-        read = kind.read(diagnostics, reader, table)
-        if read is None or len(diagnostics.faults) > before:
-            diagnostics.invalid.add(CORPUS)
-            return None
-        facts, summary = read
-        found = _KnownCorpus(
-            facts=facts,
-            files={digest: path.absolute() for digest, path in reader.files.items()},
-            summary=replace(
-                summary,
-                notes=(*reader.notes, *summary.notes),
-                warnings=(*reader.warnings, *summary.warnings),
-            ),
-        )
+    with suppress(OSError, ValueError):  # there is no such file, or it is not valid
         if cache:
-            _save_facts(cache, found)
-    summary = found.summary
-    if pieces := summary.default_pieces(DEFAULT_PIECES):
-        note = f"pieces = {pieces:,} by default, since the text is small"
-        summary = replace(summary, notes=(note, *summary.notes))
-    return OwnCorpus(
+            found = OwnCorpus.model_validate_json(cache.read_bytes())
+            os.utime(cache)  # marks the entry as used, so that `_save` does not delete it by its age
+            return found
+    reader, before = Reader(diagnostics, folder), len(diagnostics.faults)
+    read = kind.read(diagnostics, reader, table)
+    if read is None or len(diagnostics.faults) > before:
+        diagnostics.invalid.add(CORPUS)
+        return None
+    facts, summary = read
+    pieces = summary.default_pieces(DEFAULT_PIECES)
+    notes = [f"pieces = {pieces:,} by default, since the text is small"] if pieces else []
+    found = OwnCorpus(
         written=_written(diagnostics),
-        facts=found.facts,
-        files=found.files,
-        summary=summary,
+        facts=facts,
+        files={digest: path.absolute() for digest, path in reader.files.items()},
+        summary=replace(
+            summary,
+            notes=(*notes, *reader.notes, *summary.notes),
+            warnings=(*reader.warnings, *summary.warnings),
+        ),
         pieces=pieces,
     )
-
-
-class _Record(BaseModel):
-    """What the store has of a corpus and a tokenizer, as `OwnCorpus.to_dict` returns it."""
-
-    written: str
-    facts: OwnFacts | None = None
-    tokenizer: OwnTokenizer | None = None
-    pieces: int | None = None
+    if cache:
+        _save(cache, found)
+    return found
 
 
 def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | None) -> OwnCorpus | None:
@@ -226,10 +198,10 @@ def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | Non
     if own is None and not named:
         return None
     with suppress(ValueError):
-        known = _Record.model_validate(earlier)
+        known = OwnCorpus.model_validate({key: (earlier or {}).get(key) for key in _RECORDED})
         fits = isinstance(known.facts, own[1].facts if own else NoneType)
         if known.written == _written(diagnostics) and fits and (known.tokenizer is not None) == named:
-            return OwnCorpus(**dict(known))
+            return known
     message = (
         "the store does not describe these files; give the path of the study file instead of its name, so "
         "that they are read"
@@ -268,10 +240,7 @@ _KINDS = {
 
 
 def _own_table(diagnostics: Diagnostics) -> tuple[Mapping[str, Any], _Kind] | None:
-    """Return the table `[task] corpus` with its kind, or None.
-
-    None if `[task] corpus` is not a table, or if the task cannot use the user's files.
-    """
+    """Return the table `[task] corpus` with its kind, or None if the task reads no files of the user."""
     task = diagnostics.data.get("task")
     table = task.get("corpus") if isinstance(task, Mapping) else None
     kind = _KINDS.get(str(task.get("name"))) if isinstance(task, Mapping) else None

@@ -224,10 +224,7 @@ def _count_rows(rows: Sequence[Row]) -> OwnCounts:
 def _read_named(
     reader: Reader, named: _Rows, kind: RowKind, columns: tuple[str | None, str | None]
 ) -> tuple[OwnLayout, list[Row]] | None:
-    """Read the rows of a corpus; return its layout and rows, or None after faults.
-
-    A TSV of pairs without column names uses its first two columns.
-    """
+    """Read the rows of a corpus; return its layout and rows, or None after faults."""
     if (files := _find(reader, named)) is None:
         return None
     form, digests = files

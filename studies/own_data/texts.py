@@ -254,10 +254,7 @@ def iter_documents(path: Path, column: str) -> Iterator[str]:
 
 
 def _digests(reader: Reader, name: str, key: str) -> tuple[str, ...] | None:
-    """Return the SHA-256 of a Parquet file, or of all Parquet files in a folder, sorted by file name.
-
-    Return None if faults are reported.
-    """
+    """Return the SHA-256 of the Parquet files at a path, by file name; None after faults."""
     path = reader.locate(name)
     files = sorted(path.rglob(f"*{_FORM}")) if path.is_dir() else [path]
     if not files or files[0].suffix.lower() != _FORM:

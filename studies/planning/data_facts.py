@@ -52,11 +52,7 @@ def find_data_facts(study: Study, labelled: Sequence[tuple[str, TrialSettings]],
 
 
 def _lengths(all_settings: Iterable[TrialSettings], summary: CorpusSummary) -> Iterator[str]:
-    """Yield sentences on the vocabulary and the lengths of the data.
-
-    They are the vocabulary, the length of the longest training sequence, and how many sequences exceed
-    `longest` of the task, so that they are cut or left out.
-    """
+    """Yield sentences on the vocabulary and the lengths of the data."""
     for settings in all_settings:
         task, lengths = settings.task, train_lengths(settings, summary)
         yield from _vocabulary(task, summary)
@@ -85,10 +81,7 @@ def _one_sided(labelled: Iterable[tuple[str, TrialSettings]]) -> Iterator[str]:
 
 
 def _cut_or_not_scored(task: TaskSettings, summary: CorpusSummary) -> Iterator[str]:
-    """Yield a sentence for dev and for test if the metrics see less than all of their tokens.
-
-    Rows of more than `longest` tokens are cut, and longer lines of a text are left out.
-    """
+    """Yield a sentence for dev and for test if the metrics see less than all of their tokens."""
     if isinstance(task, LabelledSettings):
         for split, kinds in summary.scored_lengths.items():
             found = kinds.get(task.vocabulary[0], {})
@@ -111,10 +104,7 @@ def _cut_or_not_scored(task: TaskSettings, summary: CorpusSummary) -> Iterator[s
 
 
 def _vocabulary(task: TaskSettings, summary: CorpusSummary) -> Iterator[str]:
-    """Yield a sentence on how many different tokens the training data have.
-
-    If the tokens are words, the text also has the size of the vocabulary.
-    """
+    """Yield a sentence on how many different tokens the training data have."""
     kind = task.vocabulary[0] if isinstance(task, LabelledSettings) else getattr(task, "tokens", None)
     if kind is None or kind not in summary.symbols:
         return

@@ -455,19 +455,16 @@ def _with_target(outcomes: pl.DataFrame, name: str, target: Target, find_course:
         target=pl.when(pl.col("first").is_null()).then(pl.lit(math.inf)).otherwise(first),
         limit=last,
     )
-    added = [
-        pl.struct(name=pl.lit(each), value=pl.col(column))
-        for each, column in ((name, "target"), (_limit_of(name), "limit"))
-    ]
-    return (
-        outcomes.join(values, on="trial", how="left", maintain_order="left")
-        .with_columns(
-            metrics=pl.when(pl.col("target").is_null())
-            .then(pl.col("metrics"))
-            .otherwise(pl.concat_list("metrics", *added))
-        )
-        .drop("target", "limit")
-    )
+    outcomes = outcomes.join(values, on="trial", how="left", maintain_order="left")
+    is_known = pl.col("target").is_not_null()
+    outcomes = _with_metric(outcomes, name, pl.col("target"), is_known)
+    return _with_metric(outcomes, _limit_of(name), pl.col("limit"), is_known).drop("target", "limit")
+
+
+def _with_metric(outcomes: pl.DataFrame, name: str, value: pl.Expr, where: pl.Expr) -> pl.DataFrame:
+    """Add a metric with this value to the outcomes for which `where` is true."""
+    added = pl.concat_list("metrics", pl.struct(name=pl.lit(name), value=value))
+    return outcomes.with_columns(metrics=pl.when(where).then(added).otherwise("metrics"))
 
 
 def _limit_of(target: str) -> str:
@@ -496,9 +493,8 @@ def with_bits_per_byte(
         scales = {trial: rate / math.log(2) for trial, rate in known.items() if rate is not None}
         scale = pl.col("trial").replace_strict(scales, default=None, return_dtype=pl.Float64)
         value = final_value(f"{split}_loss") * scale
-        added = pl.concat_list("metrics", pl.struct(name=pl.lit(name), value=value))
         lacks = value.is_not_null() & final_value(name).is_null()
-        outcomes = outcomes.with_columns(metrics=pl.when(lacks).then(added).otherwise("metrics"))
+        outcomes = _with_metric(outcomes, name, value, lacks)
     return outcomes
 
 
@@ -511,10 +507,7 @@ def with_model_costs(
         costs = {key: model_cost(name, each) for key, each in kinds.items()}
         known = {trial.id: float(costs[id(trial.common)]) for trial in trials.values()}
         value = pl.col("trial").replace_strict(known, default=None, return_dtype=pl.Float64)
-        added = pl.concat_list("metrics", pl.struct(name=pl.lit(name), value=value))
-        outcomes = outcomes.with_columns(
-            metrics=pl.when(value.is_not_null()).then(added).otherwise("metrics")
-        )
+        outcomes = _with_metric(outcomes, name, value, value.is_not_null())
     return outcomes
 
 

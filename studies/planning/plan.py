@@ -384,10 +384,7 @@ def make_plan(
 
 
 def _earlier_trials(store: Store, to_run: Collection[Trial]) -> dict[str, EarlierTrial]:
-    """Return the finished trials that new ones continue, by the ids of the new ones.
-
-    A trial that has begun continues itself.
-    """
+    """Return the finished trials that new ones continue; one that has begun continues itself."""
     finished = EarlierTrials(store)
     begun = store.files.trials_with_checkpoint(each.id for each in to_run)
     found = {each.id: finished.find(each) for each in to_run if each.id not in begun}
@@ -538,10 +535,7 @@ def model_costs(
 
 
 def _largest_at(kinds: Sequence[Trial], costs: Sequence[int]) -> str:
-    """Return the levels that make a cost of a model largest, such as `tokens=pretrained`.
-
-    Return "" if the cost is the same in all cells of the model.
-    """
+    """Return the levels that make a cost of a model largest, such as `tokens=pretrained`, or ""."""
     if not costs:
         return ""
     largest = kinds[costs.index(max(costs))].levels
@@ -638,10 +632,7 @@ def model_labeller(study: Study) -> Callable[[Trial], str]:
 
 
 def _label_names(study: Study) -> list[str]:
-    """Return the factors whose levels tell the models of a study apart.
-
-    For a search, all dimensions. Of a ladder's sizes only the first, if it distinguishes the rungs.
-    """
+    """Return the factors whose levels tell the models of a study apart."""
     if study.search:
         return list(study.dimensions)
     learns = any(map(_learned_positions, first_of_each_kind(study.trials)))

@@ -301,10 +301,7 @@ def _own_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = Fal
 
 
 def _with_own_pruned(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the outcomes with the attempts that the search itself has pruned, and with no other pruned ones.
-
-    Without a scheduler, the search has none.
-    """
+    """Return the outcomes with the attempts that the search has pruned, and with no other pruned ones."""
     others = outcomes.filter(pl.col("study") != study.name, pl.col("status") != "pruned")
     own = outcomes.filter(pl.col("study") == study.name)
     if _search_of(study).settings.scheduler.name == NONE:  # it may have had one before
@@ -339,11 +336,7 @@ def _taken(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _tried(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool) -> pl.DataFrame:
-    """Return the outcomes of this search's points, each trained with one of the point's seeds.
-
-    The baseline may have more seeds than other points. With `all_seeds`, trials of any other seed of a point
-    count, too.
-    """
+    """Return the outcomes of this search's points, each trained with one of the point's seeds."""
     search, kept = _search_of(study), list[bool]()
     for trial, factors in outcomes.select("trial", "factors").iter_rows():
         levels = json.loads(factors)

@@ -319,10 +319,7 @@ def trial_seconds(settings: TrialSettings, speed: Speed, *, grows_every: int) ->
 
 
 def _interpolate(flops: float, speed: Speed) -> float:
-    """Interpolate the seconds of a step with this many FLOPs.
-
-    Beyond the largest measured step, the time is proportional to FLOPs. Below the smallest, it is constant.
-    """
+    """Interpolate the seconds of a step with this many FLOPs."""
     largest_flops, largest_s = speed[-1]
     if flops >= largest_flops:
         return largest_s * flops / largest_flops

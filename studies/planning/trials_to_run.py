@@ -24,7 +24,7 @@ from ...storage.rows import KEY_COLUMNS, has_trial
 from ...storage.trial_files import STARTS_FILE, begun_trials, read_begun
 from ..catalog.optimisers import rates_depend_on_length
 from ..last_run import other_files
-from ..resolve.trial import CellKey, Trial, settings_from_json, trial_id
+from ..resolve.trial import CellKey, Trial, cell_key, settings_from_json, trial_id
 from ..schema.factors import NamedLevels, level_text
 from ..schema.search_settings import SearchBudget
 from ..schema.settings import Level, TrialSettings
@@ -139,8 +139,7 @@ def _turns_by_claim(study: Study) -> dict[str, int]:
     FLOPs, and so on. Trials that no claim needs come last. Within a claim, every cell is trained with one
     seed before the next seed.
     """
-    from ..claims.reader import cell_key  # noqa: PLC0415 -- few grids have this order
-    from ..resolve.costs import max_training_flops  # noqa: PLC0415 -- as above
+    from ..resolve.costs import max_training_flops  # noqa: PLC0415 -- few grids have this order
 
     cells: dict[CellKey, list[Trial]] = {}
     for trial in study.trials:

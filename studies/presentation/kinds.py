@@ -14,7 +14,7 @@ from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from ...errors import nearest, nearest_hint
 from ..catalog.metrics import METRICS_AND_COSTS, TUNED_METRICS, is_timed, metric_family, unknown_metric
@@ -284,17 +284,11 @@ _DEFAULTS: dict[Role, str] = {"table": "cells"}
 """The default kind of a table without `kind`."""
 
 
-def read_tables(diagnostics: Diagnostics, design: Design, paper: str | None) -> tuple[TableKind, ...]:
-    """Return the valid tables of a study, in file order. Faults of other tables are reported."""
-    return cast("tuple[TableKind, ...]", tuple(_read(diagnostics, "table", design, paper)))
+def read_results(diagnostics: Diagnostics, role: Role, design: Design, paper: str | None) -> tuple[Any, ...]:
+    """Return the valid tables or figures of a study, in file order. Faults of others are reported.
 
-
-def read_curves(diagnostics: Diagnostics, design: Design, paper: str | None) -> tuple[CurveKind, ...]:
-    """Return the valid figures of a study, in file order. Faults of other figures are reported."""
-    return cast("tuple[CurveKind, ...]", tuple(_read(diagnostics, "curve", design, paper)))
-
-
-def _read(diagnostics: Diagnostics, role: Role, design: Design, paper: str | None) -> list[ResultKeys]:
+    They are of the class TableKind or CurveKind, as `role` says.
+    """
     specs: list[ResultKeys] = []
     names = set[str]()
     for index, table in enumerate(diagnostics.tables(role)):
@@ -329,7 +323,7 @@ def _read(diagnostics: Diagnostics, role: Role, design: Design, paper: str | Non
                 message = f"{name} comes from tuning the decoder: set the values to try in [decode]"
                 diagnostics.report((*path, "value"), message)
         specs.append(spec)
-    return specs
+    return tuple(specs)
 
 
 _FACTOR_KEYS = ("rows", "columns", "series", "select")
@@ -353,11 +347,7 @@ def _report_wrong_kind(
     table: Mapping[str, object],
     model: type[ResultKeys] | None,
 ) -> tuple[type[ResultKeys] | None, object]:
-    """Report a `kind` that is missing or unknown, or that this study cannot have.
-
-    Some kinds are only for searches, and others only for grids. Return the class and the name of the kind by
-    which to check the other keys: this kind, or the one that is most similar to an unknown one.
-    """
+    """Report a wrong `kind`. Return the class and the name by which to check the other keys."""
     own = [name for name, each in kinds_of(role).items() if each.of_search == diagnostics.has_search]
     kind = table.get("kind", _DEFAULTS.get(role))
     place = (*path, "kind") if "kind" in table else path

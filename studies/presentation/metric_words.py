@@ -240,11 +240,7 @@ _SPLIT_SCORES = {
 def _length_facts(
     metric: Metric, settings: TrialSettings, task: AlgorithmicSettings, *, over_index: bool
 ) -> dict[str, str]:
-    """Return texts for the placeholders in a metric's title.
-
-    They say how many sequences there are, and of which length. The metric's name begins with the split,
-    `test` or `dev`. The keys are those of a title's placeholders.
-    """
+    """Return texts for a title: how many sequences there are, and of which length."""
     split, index = metric.name.partition("_")[0], metric.name.partition("[")[2].removesuffix("]")
     is_test = split == "test"
     lengths = task.test_lengths if is_test else settings.train.lengths or ()
@@ -288,10 +284,7 @@ def _loss_unit(task: TaskSettings) -> str:
 
 
 def _tokens(task: TaskSettings) -> Iterator[tuple[str, str]]:
-    """Yield the settings that decide whether two losses can be compared.
-
-    Each is a name and a value: the kind of tokens, the batching, and the maximum length of a line.
-    """
+    """Yield the names and values of the settings that decide whether two losses can be compared."""
     if isinstance(task, LanguageModelSettings | SentencePairSettings | LabelledSettings):
         pieces = getattr(task, "pieces", None)
         tokens = getattr(task, "tokens", "")

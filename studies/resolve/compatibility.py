@@ -134,10 +134,6 @@ def covers_nothing(root: Node) -> bool:
 
 
 def _data(settings: TrialSettings) -> Faults:
-    """Yield faults of the data: an unknown corpus, wrong tokens, a key without effect, or a failing plug-in.
-
-    A plug-in's task fails if one of its properties raises an exception.
-    """
     task = settings.task
     try:
         _ = task.interface
@@ -156,10 +152,7 @@ def _data(settings: TrialSettings) -> Faults:
 
 
 def _enough_data(settings: TrialSettings) -> Faults:
-    """Yield a fault if a user's text is too short for one batch, even with a token for each byte.
-
-    A user's table must have the rows of one batch.
-    """
+    """Yield a fault if the data have too little for one batch, even with a token for each byte."""
     task, rows = settings.task, settings.train.batch_size
     corpus = getattr(task, "corpus", None)
     if isinstance(corpus, OwnRows):
@@ -197,10 +190,7 @@ def _faults(config: ModelConfig) -> tuple[str, ...]:
 
 
 def _position_fault(settings: TrialSettings, config: ModelConfig) -> str | None:
-    """Return an error message if the task cannot use the model's positions, else None.
-
-    There may be too few positions, or they may reveal a sequence length that the model must not know.
-    """
+    """Return an error message if the task cannot use the model's positions, else None."""
     task, name, kind = settings.task, config.settings.position, config.settings.position_kind
     longest = kind.longest
     if kind.by_length and task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION):

@@ -159,10 +159,7 @@ def _is_fragment(
 
 
 def _check_cycles(diagnostics: Diagnostics, texts: Mapping[str, str]) -> None:
-    """Report entries of [recipes] that contain themselves, directly or through others.
-
-    Each cycle is reported once, at the placeholder where it begins.
-    """
+    """Report each cycle of entries of [recipes], at the placeholder where it begins."""
     holes = {
         name: [each for each in HOLE_PATTERN.findall(text) if each in texts] for name, text in texts.items()
     }
@@ -272,10 +269,7 @@ def _how_to_fill(draft: Draft, name: str) -> str:
 
 
 def _misplacement_message(draft: Draft, path: KeyPath, name: str) -> str:
-    """Return why a key must not use this placeholder, or "" if it may.
-
-    Entries of [recipes] are allowed only in recipes; a computed size also in [model] d_model.
-    """
+    """Return why a key must not use this placeholder, or "" if it may."""
     if name in draft.template.fragments and path != RECIPE_PATH:
         return f"{{{name}}} is a part of a recipe, so it can be used only in recipes"
     size = draft.design.matched_size
@@ -301,10 +295,7 @@ def _read(diagnostics: Diagnostics, path: KeyPath, text: str) -> Recipe | None:
 
 
 def _expand(draft: Draft, path: KeyPath, text: str) -> Recipe | None:
-    """Parse a recipe and replace the names of [recipes] in it; return None after a fault.
-
-    If an entry does not fit, report it and return None.
-    """
+    """Parse a recipe and replace the names of [recipes] in it. Report a fault and return None."""
     try:
         return draft.template.expand(text)
     except RecipeError as error:
@@ -327,10 +318,7 @@ def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
 
 
 def _texts(draft: Draft) -> Iterator[tuple[KeyPath, str]]:
-    """Yield every text of a study that may have placeholders, with its path.
-
-    Such texts are in [model], [task], [train], [recipes] and the levels.
-    """
+    """Yield every text of a study that may have placeholders, with its path."""
     yield from draft.template.texts.items()
     for name in _named_fragments(draft.data):
         text = draft.data["recipes"][name]

@@ -106,10 +106,7 @@ def build_grid(diagnostics: Diagnostics, study: Study) -> TrialSource:
 def _resolve_cell(
     diagnostics: Diagnostics, study: Study, levels: Mapping[str, Level]
 ) -> tuple[Kind, SizeMatch | None, bool] | None:
-    """Resolve a cell to its settings and its computed size.
-
-    Also return whether the limits allow the cell. Return None if it has faults, or if many are reported.
-    """
+    """Return the settings of a cell, its size, and whether the limits allow it; None after faults."""
     if len(diagnostics.faults) >= _MAX_FAULTS:
         return None
     values, match = dict(levels), None

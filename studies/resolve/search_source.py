@@ -280,10 +280,7 @@ def _check_baseline(
     dimensions: Mapping[str, Dimension],
     unread: Collection[str],
 ) -> None:
-    """Report names of `[study] baseline` that are not dimensions, and values outside of their dimensions.
-
-    Names in `unread` are skipped if they are unknown.
-    """
+    """Report unknown names, not in `unread`, and values outside of their dimensions."""
     for name, value in given.items():
         path = ("study", "baseline", name)
         dimension = dimensions.get(name)
@@ -396,12 +393,7 @@ def _baseline(diagnostics: Diagnostics, search: SearchSource, named: Mapping[str
 
 
 def _check_points(diagnostics: Diagnostics, search: SearchSource, limits: Sequence[Limit]) -> None:
-    """Report what some points of a search lack.
-
-    They may lack a dimension that the sampler needs in all points. At an end of the space, all dimensions
-    have their first or their last value. There an objective or a limit may have no value, or an objective one
-    that is known too late for a scheduler that reads it after each epoch.
-    """
+    """Report objectives, limits and dimensions that some points of a search lack."""
     settings, dimensions = search.settings, search.dimensions
     # a dimension of one block is absent from points that choose another block; random points show such ones
     absent, rng = set[str](), Random(0)

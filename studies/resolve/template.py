@@ -167,10 +167,7 @@ class Template:
         }
 
     def _filled_text(self, text: str, values: Mapping[str, Level]) -> Any:  # noqa: ANN401 -- TOML holds anything
-        """Fill the placeholders of a text with levels.
-
-        A text that is only a placeholder becomes the level itself, which may be a number or a table.
-        """
+        """Fill the placeholders of a text; a text that is only a placeholder becomes the level itself."""
         hole_only = HOLE_PATTERN.fullmatch(text)
         if hole_only is None:
             return HOLE_PATTERN.sub(lambda hole: str(values[hole[1]]), text)
@@ -395,10 +392,7 @@ def _with_lengths(settings: TrialSettings) -> TrialSettings:
 
 
 def _touches_metrics(problem: ValidationProblem) -> bool:
-    """Return whether the faulty key may change which metrics a trial has.
-
-    An unknown key of [train] counts, since it may be the misspelt name of such a key.
-    """
+    """Return whether the faulty key may change which metrics a trial has."""
     table, *keys = problem.path or ("",)
     return table == "task" or (table == "train" and (problem.key or not keys or keys[0] in _OF_METRICS))
 

@@ -26,9 +26,9 @@ CellKey = frozenset[tuple[str, object]]
 """The levels of a cell, regardless of the order of its factors."""
 
 
-def cell_key(levels: Mapping[str, Level]) -> CellKey:
+def cell_key(levels: Mapping[str, Level] | Iterable[tuple[str, Level]]) -> CellKey:
     """Return a key for a cell: all its levels except the seed."""
-    return frozenset((name, level_key(level)) for name, level in levels.items() if name != SEED)
+    return frozenset((name, level_key(level)) for name, level in dict(levels).items() if name != SEED)
 
 
 SHOWN_DIGITS = 8
@@ -84,7 +84,8 @@ def changed_code(stored: str) -> dict[str, tuple[str, str]]:
 def _code_of(record: Mapping[str, Any]) -> dict[str, str]:
     """Return the source digests of the plug-ins that stored settings name. Keys may have their defaults."""
     model, task, train = record["model"], record["task"], record["train"]
-    corpus = task.get("corpus")
+    corpus, early = task.get("corpus"), train.get("early_stopping")
+    steering = metric_family(early["metric"]) if early else ""
     blocks = [("block", name, block_code(name)) for name in _blocks(model["recipe"])]
     corpora = [("corpus", corpus, dataset_code(corpus) if isinstance(corpus, str) else None)]
     named: list[tuple[Registry[Any], str]] = [
@@ -93,18 +94,13 @@ def _code_of(record: Mapping[str, Any]) -> dict[str, str]:
         (POSITIONS, model.get("position", "timing")),
         (OPTIMIZERS, train["optimizer"]["name"]),
         (SCHEDULES, train.get("schedule", {}).get("name", "constant")),
-        *((METRICS, name) for name in _steering(train) if name in METRICS),
+        *([(METRICS, steering)] if steering in METRICS else ()),
         *((LOSS_TERMS, each["name"]) for each in train.get("loss_terms", ())),
         *((CALLBACKS, each["name"]) for each in train.get("callbacks", ())),
     ]
     others = [(registry.kind, name, registry.code(name)) for registry, name in named]
     found = ((kind, name, code) for kind, name, code in (*blocks, *corpora, *others) if code is not None)
     return {f"{kind} {name}": code for kind, name, code in found}
-
-
-def _steering(train: Mapping[str, Any]) -> Iterator[str]:
-    if early := train.get("early_stopping"):
-        yield metric_family(early["metric"])
 
 
 @lru_cache(maxsize=4096)

@@ -283,7 +283,6 @@ class Design(ABC):
     """Whether results decide later cells: `next_round` then returns a design with them."""
 
     def __post_init__(self) -> None:
-        """Compute `factors`. The levels in [factors] come first, then those that only [[cells]] has."""
         factors = {name: list(_unique(levels)) for name, levels in self.combined_factors.items()}
         for cell in self.listed_cells.values():
             for name, level in cell.items():
@@ -504,14 +503,15 @@ class DesignReader:
             for name, level in named.items()
             if name not in sizes and self._is_level((*BASELINE_PATH, name), level)
         }
-        self.around = self._around()
+        self.around, labels = self._around(), self._labels()
         added = {key: value for each in expansions for key, value in each.read_cells(self).items()}
-        listed = self._listed_cells(baseline, added.get("conditions", {}), added.get("labels", ()))
+        listed = self._listed_cells(baseline, added.get("conditions", {}), labels)
         common = {
             "combined_factors": self.factors,
             "listed_cells": listed,
             "baseline": baseline,
             "around": self.around,
+            "labels": labels,
             **added,
         }
         design = self.kind(settings=header.design, **common)
@@ -547,8 +547,7 @@ class DesignReader:
             return True
         return False
 
-    def check_factor_names(self, key: str, names: Iterable[str], known: Collection[str]) -> None:
-        """Report names in a key of [study] that are not known factors."""
+    def _check_factor_names(self, key: str, names: Iterable[str], known: Collection[str]) -> None:
         for name in names:
             if name not in known:
                 near = nearest_hint(name, known)
@@ -562,17 +561,25 @@ class DesignReader:
             return ()
         if SEED in names:
             self.diagnostics.report(path, "every cell has every seed already: remove seed")
-        self.check_factor_names("around", (name for name in names if name != SEED), self.crossed)
+        self._check_factor_names("around", (name for name in names if name != SEED), self.crossed)
         return tuple(dict.fromkeys(name for name in names if name in self.crossed))
+
+    def _labels(self) -> tuple[str, ...]:
+        """Return the factors that only name cells, which a `zip` or [[cells]] lists one by one."""
+        header = self.header
+        names = () if self.diagnostics.has_search else header.labels
+        self._check_factor_names("labels", names, self.names)
+        for name in names:
+            if name in self.crossed and (header.design.name != "zip" or name in header.around):
+                message = f"{name} is crossed with all factors, so it cannot name single cells"
+                text = f'{message}: use design = "zip", or list the cells in [[cells]]'
+                self.diagnostics.report(("study", "labels"), text)
+        return tuple(dict.fromkeys(name for name in names if name in self.names))
 
     def _listed_cells(
         self, baseline: Mapping[str, Level], conditions: Conditions, labels: Collection[str]
     ) -> dict[int, dict[str, Level]]:
-        """Return the complete cells of [[cells]], by their index in the file.
-
-        A cell is complete if each factor has a level in the cell or in the baseline. Unknown factors, invalid
-        levels, levels of absent factors, and duplicate cells are reported.
-        """
+        """Return the complete cells of [[cells]], by their index in the file; report faults."""
         listed: dict[int, dict[str, Level]] = {}
         seen: set[tuple[str, ...]] = set()
         for index, table in enumerate(self.tables):
@@ -615,7 +622,7 @@ class DesignReader:
         header, report, count = self.header, self.diagnostics.report, len(self.factors[SEED])
         if self.diagnostics.has_search:
             message = "a search chooses its own points: remove"
-            for key in ("design", "around", "order"):
+            for key in ("design", "around", "labels", "order"):
                 if key in header.model_fields_set:
                     report(("study", key), f"{message} {key}, which is for grids", key=True)
             if listed:

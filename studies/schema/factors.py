@@ -68,11 +68,7 @@ def _levels(
     *,
     may_repeat: bool,
 ) -> tuple[Level, ...]:
-    """Return the levels of a factor in a study file.
-
-    Report invalid and repeated levels. Two levels are equal if their types and values are: `1` and `1.0`
-    differ.
-    """
+    """Return the levels of a factor in a study file. Report invalid and repeated levels."""
     path = ("factors", name)
     if diagnostics.already_reported(path):
         return ()

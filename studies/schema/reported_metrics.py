@@ -146,10 +146,7 @@ def missing_metric(name: str, trials: Iterable[TrialSettings]) -> str:
 
 
 def _target_fault(name: str, trials: Sequence[TrialSettings]) -> str:
-    """Return why no trial can have a target such as `steps_to[loss <= 1]`, or "".
-
-    The target itself may be invalid.
-    """
+    """Return why no trial can have a target such as `steps_to[loss <= 1]`, or ""."""
     target, family = read_target(name), metric_family(name)
     if target is None:
         return f"expected {family}[METRIC <= NUMBER] or {family}[METRIC >= NUMBER], got '{name}'"

@@ -131,10 +131,7 @@ _SCHEDULER = PartReader("scheduler", PartSettings, SCHEDULERS, scheduler_keys, i
 
 
 def _read_dimension(given: object) -> object:
-    """Return a dimension's text unchanged. Raise ValueError if the value in the file is not a text.
-
-    The message of the error says what to write instead.
-    """
+    """Return a dimension's text unchanged, or raise ValueError with what to write instead."""
     if isinstance(given, str):
         return given
     meant = 'expected a text such as "integer(2, 9)", "real(0.0, 0.3)" or "choice(64, 128)"'

@@ -205,18 +205,23 @@ class TrainSettings(StrictModel, table="train"):
     one length"""
 
     @model_validator(mode="after")
-    def _check_sampling(self) -> TrainSettings:
+    def _check_keys(self) -> TrainSettings:
         if (schedule := self.scheduled_sampling) is not None and schedule.start > self.sampling:
             raise ValueError(
                 f"expected a scheduled_sampling.start of at most sampling ({self.sampling:g}), "
                 f"got {schedule.start:g}"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _check_lengths(self) -> TrainSettings:
         if self.lengths is not None and self.lengths[0] > self.lengths[1]:
             raise ValueError(f"expected lengths = [shortest, longest], got {list(self.lengths)}")
+        if self.batch_size < self.accumulate:
+            raise ValueError(
+                f"expected batch_size of at least accumulate = {self.accumulate}, got {self.batch_size}"
+            )
+        if self.loss_terms and self.batch_size % self.accumulate:
+            raise ValueError(
+                f"a batch of {self.batch_size} cannot be split into {self.accumulate} equal parts, which "
+                "loss_terms need"
+            )
         return self
 
     @property
@@ -237,19 +242,6 @@ class TrainSettings(StrictModel, table="train"):
     def _check_names(cls, named: tuple[LossTerm, ...] | tuple[Callback, ...]) -> object:
         check_each_once([each.name for each in named])
         return named
-
-    @model_validator(mode="after")
-    def _check_accumulate(self) -> TrainSettings:
-        if self.batch_size < self.accumulate:
-            raise ValueError(
-                f"expected batch_size of at least accumulate = {self.accumulate}, got {self.batch_size}"
-            )
-        if self.loss_terms and self.batch_size % self.accumulate:
-            raise ValueError(
-                f"a batch of {self.batch_size} cannot be split into {self.accumulate} equal parts, which "
-                "loss_terms need"
-            )
-        return self
 
 
 def _module_names(folder: str) -> tuple[str, ...]:
@@ -381,6 +373,8 @@ class StudySettings(StrictModel, table="study"):
     [factors])"""
     around: Names = ()
     """factors whose levels are all crossed with a design of the other factors"""
+    labels: Names = ()
+    """factors of a `zip` or of `[[cells]]` that only label cells and fill no hole"""
     order: Order = "seeds_last"
     """which trials of a grid start first: seeds_last (every cell with the first seed, then with the second,
     …), decide (those of the claims that take the least compute), file (in the order of the levels in the

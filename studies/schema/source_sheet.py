@@ -185,10 +185,7 @@ def _read(diagnostics: Diagnostics, path: KeyPath, value: object) -> Iterator[tu
 
 
 def _check_names(diagnostics: Diagnostics, sources: Iterable[KeyPath], settings: Iterable[KeyPath]) -> None:
-    """Report entries of [source] for settings that do not exist.
-
-    The keys of all tasks are accepted, since an override may change the task.
-    """
+    """Report entries of [source] for settings that no task has, since overrides may change the task."""
     keys = {("task", key) for name in task_names() for key in require_task(name).settings.model_fields}
     known = {path[:depth] for path in (*settings, *keys) for depth in range(1, len(path) + 1)}
     names = [".".join(map(str, path)) for path in known]

@@ -208,11 +208,7 @@ def _found(
     measured: Mapping[str, Mapping[str, tuple[float, ValueStatus]]],
     search: SearchSource,
 ) -> FoundPoint:
-    """Return a search point with its results.
-
-    `whole` has a row for each of its ended trials on the last rung, and `lower` those on lower rungs. Rows of
-    some seeds may be missing.
-    """
+    """Return a search point, given its rows on the last rung (`whole`) and on lower ones."""
     rows = whole or lower
     goals = search.settings.objectives
     statuses = [measured[each.name][row["trial"]][1] for each in goals for row in whole]
@@ -322,19 +318,9 @@ def front(points: Sequence[Losses]) -> list[int]:
     """Return the indices of the points on the Pareto front, sorted by the first objective.
 
     No other point is better in one objective without being worse in another. Equal points are all included.
-    Two objectives are sorted (Kung et al. 1975). With more, each point is compared with the front so far.
     """
     order = sorted(range(len(points)), key=lambda place: tuple(points[place]))
     found: list[int] = []
-    if points and len(points[0]) == 2:
-        least = math.inf
-        for place in order:
-            second = points[place][1]
-            is_equal = bool(found) and tuple(points[found[-1]]) == tuple(points[place])
-            if second < least or is_equal:
-                found.append(place)
-                least = min(least, second)
-        return found
     for place in order:  # sorted, so that no point dominates an earlier one and the front only grows
         if not any(dominates(points[other], points[place]) for other in found):
             found.append(place)

@@ -181,10 +181,7 @@ def _apply_override(
 
 
 def _keys(nested: Any) -> list[str]:  # noqa: ANN401 -- what tomllib gives
-    """Return the keys of an override: ["train", "lr"] for `{"train": {"lr": 0}}`.
-
-    Return an empty list if there is no key, because the override begins with a comment.
-    """
+    """Return the keys of an override: ["train", "lr"] for `{"train": {"lr": 0}}`."""
     keys = []
     while isinstance(nested, dict) and nested:
         (key, nested), *_ = nested.items()

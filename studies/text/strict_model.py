@@ -195,10 +195,7 @@ def _converted(value: Any, path: KeyPath) -> Any:  # noqa: ANN401 -- TOML holds 
 
 
 def _without_misspelt_keys(model: type[BaseModel], errors: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Drop the errors of missing keys that are only misspelt.
-
-    The misspelt key is itself an error, and one message is enough.
-    """
+    """Drop the errors of missing keys that are only misspelt: one message is enough."""
     meant = set[tuple[object, ...]]()
     for *around, key in (error["loc"] for error in errors if error["type"] == "extra_forbidden"):
         known = _model_at(model, tuple(around)).model_fields
