@@ -41,6 +41,7 @@ from .study import (
 )
 from .text.document import Diagnostics, parse_document, read_document
 from .text.errors import StudyError, StudyFault, command_line
+from .text.strict_model import as_table
 from .text.units import plural
 
 if TYPE_CHECKING:
@@ -103,11 +104,7 @@ def traits(tables: Mapping[str, Any]) -> Traits:
     equal, which is faster to compare than the trials. `tables` are a trial's settings or the tables of a
     study file. A missing key has the value None.
     """
-    found = (tables.get(table) for table, _ in _KEYS)
-    return tuple(
-        each.get(key) if isinstance(each, Mapping) else None
-        for each, (_, key) in zip(found, _KEYS, strict=True)
-    )
+    return tuple(as_table(tables.get(table)).get(key) for table, key in _KEYS)
 
 
 def known_traits(

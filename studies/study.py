@@ -45,7 +45,7 @@ from .schema.tables import TABLES, all_tables
 from .text.document import Diagnostics, Document, parse_document, read_document
 from .text.errors import StudyError, StudyFault, command_line
 from .text.key_synonyms import FORMER_TABLES, SYNONYMS
-from .text.strict_model import KEY_OWNERS, InvalidTableError, validate
+from .text.strict_model import KEY_OWNERS, InvalidTableError, as_table, validate
 from .text.units import plural
 
 if TYPE_CHECKING:
@@ -251,8 +251,7 @@ def load_recorded_study(record: Mapping[str, Any], overrides: Sequence[str] = ()
 
 
 def _names_own_corpus(diagnostics: Diagnostics) -> bool:
-    task = diagnostics.data.get("task")
-    return isinstance(task, Mapping) and CORPUS[-1] in task
+    return CORPUS[-1] in as_table(diagnostics.data.get("task"))
 
 
 def _study_of(diagnostics: Diagnostics, corpus: OwnCorpus | None) -> Study:
@@ -415,8 +414,7 @@ def _read_design(
 
 def _readable_header(given: object) -> StudySettings:
     """Return a faulty table [study] with only the keys that say which cells there are, if these are valid."""
-    unread = {"name": "unread", "title": "unread"}
-    table = given if isinstance(given, Mapping) else {}
+    unread, table = {"name": "unread", "title": "unread"}, as_table(given)
     keys = {key: table[key] for key in ("design", "baseline", "around", "labels") if key in table}
     try:
         return validate(StudySettings, {**keys, **unread})

@@ -15,7 +15,6 @@ from ...studies.planning.status import (
     StudyStatus,
     needs_settings,
     read_statuses,
-    status_before_a_run,
     study_outcomes,
     study_status,
 )
@@ -102,7 +101,8 @@ def studies_with_status(store: Store) -> dict[str, tuple[str, StudyStatus] | Stu
         if isinstance(study, StudyError):
             found[name] = study
         elif isinstance(study, StudyOutline):
-            found[name] = study.title, status_before_a_run(study.trials, study.held)
+            left = study.trials - study.held
+            found[name] = study.title, StudyStatus(total=study.trials, left=left, num_held=study.held)
         elif study.gates.held() and len(study_outcomes(study, outcomes)):
             found[name] = study.title, Snapshot.of(study, store).status
         else:

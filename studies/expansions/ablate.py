@@ -12,7 +12,7 @@ from ...grammar.difference import ablations
 from ..schema.design import Expansion
 from ..schema.settings import RECIPE_PATH
 from ..text.document import Diagnostics
-from ..text.strict_model import StrictModel, format_value
+from ..text.strict_model import StrictModel, as_table, format_value
 
 RECIPE = "recipe"
 """The factor that `ablate` creates from the model's recipe."""
@@ -37,8 +37,7 @@ class Ablation(Expansion):
     def read(cls, diagnostics: Diagnostics) -> Self | None:
         """Read the recipe to ablate. None if the recipe or the key `ablate` is invalid."""
         data = diagnostics.data
-        model, factors = data.get("model"), data.get("factors", {})
-        text = model.get(RECIPE) if isinstance(model, Mapping) else None
+        text, factors = as_table(data.get("model")).get(RECIPE), data.get("factors", {})
         if diagnostics.validate_keys(AblateSettings, ("study",)) is None or "ladder" in data:
             return None  # [ladder] reports this fault itself
         if not isinstance(text, str) or not isinstance(factors, Mapping):

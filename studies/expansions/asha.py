@@ -25,6 +25,7 @@ from ..text.strict_model import (
     InvalidTableError,
     PartSettings,
     ValidationProblem,
+    as_table,
     format_value,
     part_table,
 )
@@ -93,8 +94,8 @@ class Fidelity(Rungs, Expansion):
         if _SPACE in patch:
             diagnostics.origins["factors", name] = (*_SPACE, name)
         found = cls(name=name, rungs=tuple(rungs), reduction=reduction, patch=patch)
-        points, study = _whole(search.get("trials"), at_least=1), data.get("study")
-        has_baseline = isinstance(study, Mapping) and bool(study.get("baseline"))
+        points = _whole(search.get("trials"), at_least=1)
+        has_baseline = bool(as_table(data.get("study")).get("baseline"))
         if points is not None and not found.planned(points - has_baseline)[-1]:
             beside = " besides the baseline" if has_baseline else ""
             expected = f"expected at least {found.least_points:,} points{beside}"
@@ -145,8 +146,7 @@ def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int
     the search space is removed.
     """
     search, factors = data["search"], data.get("factors", {})
-    space = search.get("space", {})
-    space = space if isinstance(space, Mapping) else {}
+    space = as_table(search.get("space"))
     first = _whole(part_table(search.get("scheduler")).get("min_fidelity"), at_least=1)
     if name in (LENGTH, DATA):
         if name in factors or name in space:
@@ -195,8 +195,7 @@ def _between(first: int, top: int, reduction: int) -> list[int]:
 
 def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[KeyPath, Any]]:
     """Return the range of `fidelity = "data"`, and the key that gets its placeholder."""
-    train = data.get("train")
-    steps = train.get("steps_per_epoch") if isinstance(train, Mapping) else None
+    steps = as_table(data.get("train")).get("steps_per_epoch")
     if (top := _whole(steps, at_least=1)) is None:
         message = f'fidelity = "{DATA}" raises the steps of an epoch: expected [train] steps_per_epoch'
         raise _fault(_PATH, f"{message}, got {format_value(steps)}")
@@ -207,19 +206,16 @@ def _replace_length(data: Mapping[str, Any]) -> tuple[int, int, dict[KeyPath, An
     """Return the range of `fidelity = "length"`, and the key that gets its placeholder."""
     hole = f"{{{LENGTH}}}"
     for table in ("train", "task"):
-        keys = data.get(table)
-        lengths = keys.get("lengths") if isinstance(keys, Mapping) else None
-        if isinstance(keys, Mapping) and isinstance(lengths, list) and len(lengths) == 2:
+        lengths = as_table(data.get(table)).get("lengths")
+        if isinstance(lengths, list) and len(lengths) == 2:
             low, top = (_whole(each, at_least=1) for each in lengths)
             if low is not None and top is not None and low <= top:
                 grown = [hole, hole] if low == top else [low, hole]
                 return (1 if low == top else low), top, {(table, "lengths"): grown}
-    train = data.get("train")
-    curriculum = train.get("curriculum") if isinstance(train, Mapping) else None
-    if isinstance(train, Mapping) and isinstance(curriculum, Mapping):
-        low, top = (_whole(curriculum.get(key), at_least=1) for key in ("start", "end"))
-        if low is not None and top is not None:
-            return low, top, {("train", "curriculum", "end"): hole}
+    curriculum = as_table(as_table(data.get("train")).get("curriculum"))
+    low, top = (_whole(curriculum.get(key), at_least=1) for key in ("start", "end"))
+    if low is not None and top is not None:
+        return low, top, {("train", "curriculum", "end"): hole}
     needed = "lengths = [shortest, longest] in [train] or [task], or the end of a curriculum"
     raise _fault(
         _PATH, f'fidelity = "{LENGTH}" raises the longest training length: expected {needed}, got none'

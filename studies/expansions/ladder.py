@@ -18,7 +18,7 @@ from ..schema.factors import SEED, level_name, short_level_names
 from ..schema.settings import BUDGET_KEYS, Level, TrialSettings
 from ..schema.tables import StudyTable
 from ..text.document import Diagnostics
-from ..text.strict_model import StrictModel, format_value, part_table
+from ..text.strict_model import StrictModel, as_table, format_value, part_table
 from ..text.toml_positions import KeyPath
 from ..text.units import WIDTH, abbreviate_all, labelled_lines
 
@@ -76,9 +76,9 @@ class Ladder(Expansion):
         faults = [] if found is None else list(_size_faults(data, found))
         for path, message in [*_clashes(data), *faults]:
             diagnostics.report(path, message)
-        given = data[TABLE].get("sizes") if isinstance(data[TABLE], Mapping) else None
+        given = as_table(as_table(data[TABLE]).get("sizes"))
         valid = found.sizes if found is not None and not faults else {}
-        sizes = {name: [*valid.get(name, ())] for name in (given if isinstance(given, Mapping) else ())}
+        sizes = {name: [*valid.get(name, ())] for name in given}
         diagnostics.invalid.update(("factors", name) for name, each in sizes.items() if not each)
         factors = sizes if isinstance(data.get("study"), Mapping) and not diagnostics.has_search else {}
         diagnostics.origins.update({("factors", name): (TABLE, "sizes", name) for name in factors})
@@ -154,8 +154,8 @@ EXPANSION = Ladder
 
 def _patch(data: Mapping[str, Any], sizes: Mapping[str, list[int]]) -> dict[KeyPath, Any]:
     """Return the values that change when the ladder's sizes become factors, by path."""
-    patch, factors = dict[KeyPath, Any](), data.get("factors")
-    others = [name for name in factors if name not in (SEED, *sizes)] if isinstance(factors, Mapping) else []
+    patch = dict[KeyPath, Any]()
+    others = [name for name in as_table(data.get("factors")) if name not in (SEED, *sizes)]
     if sizes:
         kept = {name: value for name, value in data["study"].items() if name != "ablate"}
         patch[("study",)] = {**kept, "design": "zip", "around": others}
@@ -163,23 +163,22 @@ def _patch(data: Mapping[str, Any], sizes: Mapping[str, list[int]]) -> dict[KeyP
 
 
 def _clashes(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    study, train = data.get("study"), data.get("train")
-    if isinstance(study, Mapping) and "design" in study and (design := study["design"]) != "grid":
+    study, train = as_table(data.get("study")), as_table(data.get("train"))
+    if "design" in study and (design := study["design"]) != "grid":
         message = 'a [ladder] needs design = "grid", because each size is combined with all factors'
         yield ("study", "design"), f"{message}; got {format_value(part_table(design).get('name', design))}"
-    if isinstance(study, Mapping) and "ablate" in study:
+    if "ablate" in study:
         yield ("study", "ablate"), "a [ladder] has its own cells: remove ablate"
     for key in ("steps_per_epoch", *BUDGET_KEYS):
-        if isinstance(train, Mapping) and key in train:
-            message = "a [ladder] sets the steps of each size: remove this key"
-            yield ("train", key), message
+        if key in train:
+            yield ("train", key), "a [ladder] sets the steps of each size: remove this key"
     for name, text in (("cells", "list no cells"), ("search", "search nothing")):
         if name in data:
             yield (name,), f"a [ladder] has its own cells: {text}"
 
 
 def _size_faults(data: Mapping[str, Any], found: LadderSettings) -> Iterator[tuple[KeyPath, str]]:
-    factors, path = data.get("factors"), (TABLE, "sizes")
+    factors, path = as_table(data.get("factors")), (TABLE, "sizes")
     if not found.sizes:
         yield path, "expected the sizes of at least one hole, such as { width = [32, 64, 128] }"
     counts = {name: len(sizes) for name, sizes in found.sizes.items()}
@@ -192,7 +191,7 @@ def _size_faults(data: Mapping[str, Any], found: LadderSettings) -> Iterator[tup
         if any(smaller > larger for smaller, larger in pairwise(sizes)):
             message = f"expected sizes in increasing order, got {', '.join(map(str, sizes))}"
             yield (*path, name), message
-        if isinstance(factors, Mapping) and name in factors:
+        if name in factors:
             yield ("factors", name), f"{name} is a size of [ladder]: give this factor another name"
     rungs = list(zip(*found.sizes.values(), strict=False))
     if len(set(rungs)) < len(rungs):
@@ -202,15 +201,13 @@ def _size_faults(data: Mapping[str, Any], found: LadderSettings) -> Iterator[tup
             (TABLE, "lr_exponent"),
             'lr_exponent needs d_model to be one of the sizes, for example d_model = "{width}"',
         )
-    model = data.get("model")
-    if found.lr_exponent and isinstance(model, Mapping) and model.get("mup") is not None:
+    if found.lr_exponent and as_table(data.get("model")).get("mup") is not None:
         message = f"expected 0, because [model] mup already scales rates by width; got {found.lr_exponent:g}"
         yield (TABLE, "lr_exponent"), message
 
 
 def _width(data: Mapping[str, Any], found: LadderSettings) -> str | None:
-    model = data.get("model")
-    text = model.get("d_model") if isinstance(model, Mapping) else None
+    text = as_table(data.get("model")).get("d_model")
     return next((name for name in found.sizes if text == f"{{{name}}}"), None)
 
 

@@ -23,7 +23,7 @@ from ...storage.files import replacing
 from ..catalog.own_corpora import OwnDocuments, OwnPairs, OwnSequences, OwnText, OwnTokenizer
 from ..catalog.tasks.spec import DEFAULT_PIECES
 from ..text.document import Diagnostics
-from ..text.strict_model import StrictModel
+from ..text.strict_model import StrictModel, as_table
 from .cells import MAX_DATA_VARIABLE
 from .reader import CORPUS, OwnFacts, Read, Reader
 from .rows import CLASSES, NUMBERS, TAGS
@@ -241,15 +241,14 @@ _KINDS = {
 
 def _own_table(diagnostics: Diagnostics) -> tuple[Mapping[str, Any], _Kind] | None:
     """Return the table `[task] corpus` with its kind, or None if the task reads no files of the user."""
-    task = diagnostics.data.get("task")
-    table = task.get("corpus") if isinstance(task, Mapping) else None
-    kind = _KINDS.get(str(task.get("name"))) if isinstance(task, Mapping) else None
+    task = as_table(diagnostics.data.get("task"))
+    table, kind = task.get("corpus"), _KINDS.get(str(task.get("name")))
     return (table, kind) if isinstance(table, Mapping) and kind is not None else None
 
 
 def _names_tokenizer(diagnostics: Diagnostics) -> bool:
-    task = diagnostics.data.get("task")
-    return isinstance(task, Mapping) and task.get("name") == "language_model" and "tokenizer" in task
+    task = as_table(diagnostics.data.get("task"))
+    return task.get("name") == "language_model" and "tokenizer" in task
 
 
 def _written(diagnostics: Diagnostics) -> str:

@@ -118,13 +118,9 @@ def _listed(labels: Sequence[str]) -> str:
     return ("; " if any(", " in label for label in labels) else ", ").join(labels)
 
 
-_Short = tuple[str, tuple[float, float], tuple[float | None, float | None]]
-"""A task, a recipe's reach to both sides, and the required reach."""
-
-
 def _find_insufficient_reach(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[InsufficientReach, ...]:
     """Return the models that see too little to solve their task, unless its required reach is unknown."""
-    found: dict[_Short, dict[str, None]] = {}
+    found: dict[tuple[str, tuple[float, float], tuple[float | None, float | None]], dict[str, None]] = {}
     for label, settings in labelled:
         task = settings.task
         needed = task.required_reach if isinstance(task, GeneratedTask) else None
@@ -528,7 +524,11 @@ def model_costs(
             memory_at=_largest_at(measured, memory),
             estimate=time.scaled(1 / len(group)),
             excess=budget.describe_excess(costliest),
-            size_match=max(matches, key=_distance, default=None),
+            size_match=max(
+                matches,
+                key=lambda each: (abs(each.largest.relative_residual), each.largest.target),
+                default=None,
+            ),
         )
         models.append(model)
     return tuple(models)
@@ -606,14 +606,6 @@ def _value_texts(value: Any) -> list[str]:  # noqa: ANN401 -- TOML holds anythin
 
 def _value_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _distance(match: SizeMatch) -> tuple[float, float]:
-    """Return a sort key that puts the cell with the worst match of costs last.
-
-    The key is the cell's largest relative difference from the baseline's costs, then the baseline's cost.
-    """
-    return abs(match.largest.relative_residual), match.largest.target
 
 
 def model_labeller(study: Study) -> Callable[[Trial], str]:

@@ -76,12 +76,14 @@ def find_stale_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, StaleTr
         wanted, done = None, done.filter(pl.col("study") == study.name)
     if done.is_empty():
         return {}
-    here = set(outcomes["trial"])
-    return {
-        each.now: each
-        for each in _stale(done)
-        if each.now not in here and (wanted is None or each.now in wanted)
-    }
+    here, found = set(outcomes["trial"]), dict[str, StaleTrial]()
+    for trial, text in done.sort("finished").select("trial", "settings").iter_rows():
+        if changes := changed_code(text):
+            with suppress(ValueError):  # the settings have keys that no longer exist
+                now = trial_id(with_code(settings_from_json(text)))
+                if now not in here and (wanted is None or now in wanted):
+                    found[now] = StaleTrial(stored=trial, now=now, changes=changes)
+    return found
 
 
 def keep_stale_trials(
@@ -177,16 +179,6 @@ def _describe_change(key: str, then: Collection[str], now: Collection[str]) -> s
         if max(len(old), len(new)) <= _LONGEST_VALUE:
             return f"{key} = {old}, now {new}"
     return f"{_DATA_KEYS.get(key, key)} changed"
-
-
-def _stale(rows: pl.DataFrame) -> Iterator[StaleTrial]:
-    for trial, text in rows.sort("finished").select("trial", "settings").iter_rows():
-        if changes := changed_code(text):
-            try:
-                now = trial_id(with_code(settings_from_json(text)))
-            except ValueError:  # the settings have keys that no longer exist
-                continue
-            yield StaleTrial(stored=trial, now=now, changes=changes)
 
 
 class FittingTrials:

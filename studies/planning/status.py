@@ -182,11 +182,6 @@ def study_status(
     )
 
 
-def status_before_a_run(trials: int, held: int) -> StudyStatus:
-    """Return the status of a study before its first run. Gates hold back `held` trials."""
-    return StudyStatus(total=trials, left=trials - held, num_held=held)
-
-
 def _total(study: Study, rows: pl.DataFrame) -> int:
     """Return how many trials a study has, including stored trials that its search did not plan.
 

@@ -24,7 +24,7 @@ from ..schema.factors import ABSENT, SEED, is_name, level_key
 from ..schema.settings import D_MODEL_PATH, RECIPE_PATH, Level, TrialSettings, read_recipe
 from ..text.document import Diagnostics
 from ..text.errors import path_prefix
-from ..text.strict_model import ValidationProblem, format_value
+from ..text.strict_model import ValidationProblem, as_table, format_value
 from ..text.toml_positions import KeyPath
 from .template import (
     HOLE_PATTERN,
@@ -46,20 +46,14 @@ def filler_kinds(data: Mapping[str, Any]) -> dict[str, str]:
 
     The kind may also be "a dimension" of a search, or "a size" that is solved in each cell.
     """
-    search, study, cells = data.get("search"), data.get("study"), data.get("cells")
+    study, cells = as_table(data.get("study")), data.get("cells")
     tables = [
-        (study.get("baseline") if isinstance(study, Mapping) and "match" in study else None, "a size"),
-        (search.get("space") if isinstance(search, Mapping) else None, "a dimension"),
+        (study.get("baseline") if "match" in study else None, "a size"),
+        (as_table(data.get("search")).get("space"), "a dimension"),
         *((cell, "a factor") for cell in (cells if isinstance(cells, list) else ())),
         (data.get("factors"), "a factor"),
     ]
-    kinds = {name: kind for table, kind in tables if isinstance(table, Mapping) for name in table}
-    return {**kinds, SEED: "a factor"}
-
-
-def _named_fragments(data: Mapping[str, Any]) -> tuple[str, ...]:
-    table = data.get("recipes")
-    return tuple(table) if isinstance(table, Mapping) else ()
+    return {**{name: kind for table, kind in tables for name in as_table(table)}, SEED: "a factor"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +72,7 @@ class Draft:
         Names with invalid values are included. They are the names of factors, search dimensions and
         fragments.
         """
-        return {*filler_kinds(self.data), *_named_fragments(self.data)} - {SEED}
+        return {*filler_kinds(self.data), *as_table(self.data.get("recipes"))} - {SEED}
 
     def axes(self) -> dict[str, PlacedLevels]:
         """Return the values that may fill each placeholder, with their first paths in the file.
@@ -226,7 +220,7 @@ def check_holes(draft: Draft, parts: Collection[str] | None) -> None:
     known, no name is reported as unused, since the part could use it.
     """
     declared, axes, used = draft.declared_names(), draft.axes(), set[str | None]()
-    fragments = _named_fragments(draft.data)
+    fragments = as_table(draft.data.get("recipes"))
     for path, text in _texts(draft):
         for hole in HOLE_PATTERN.finditer(text):
             used.add(hole[1])
@@ -320,8 +314,7 @@ def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
 def _texts(draft: Draft) -> Iterator[tuple[KeyPath, str]]:
     """Yield every text of a study that may have placeholders, with its path."""
     yield from draft.template.texts.items()
-    for name in _named_fragments(draft.data):
-        text = draft.data["recipes"][name]
+    for name, text in as_table(draft.data.get("recipes")).items():
         if isinstance(text, str):
             yield ("recipes", name), text
     for name, levels in draft.axes().items():

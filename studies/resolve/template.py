@@ -21,7 +21,7 @@ from ..schema.settings import (
     keep_recipe,
     read_recipe,
 )
-from ..text.strict_model import InvalidTableError, ValidationProblem, validate, with_values
+from ..text.strict_model import InvalidTableError, ValidationProblem, as_table, validate, with_values
 from ..text.toml_positions import KeyPath
 from .compatibility import incompatibilities
 from .trial import with_code
@@ -346,7 +346,7 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
     problems = [*_unfilled(template, values, absent, left_out)]
     budget = None
     if isinstance(tables.get("train"), dict) and not tables["train"].keys().isdisjoint(BUDGET_KEYS):
-        from .training_budget import take_budget  # noqa: PLC0415 -- few studies have a budget
+        from .training_budget import spend_budget, take_budget  # noqa: PLC0415 -- few studies have a budget
 
         budget = take_budget(tables, problems)
     unfilled = {problem.path for problem in problems}
@@ -370,9 +370,9 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
         settings = _with_lengths(settings)
     if settings is not None and budget is not None and not problems:
         try:
-            settings = budget.spend(settings)
+            settings = spend_budget(settings, *budget)
         except ValueError as error:
-            problems.append(ValidationProblem(budget.path, str(error)))
+            problems.append(ValidationProblem(("train", budget[0]), str(error)))
     if settings is not None:
         faults = tuple(problems)
         problems += incompatibilities(
@@ -411,8 +411,7 @@ def _unfilled(
 def _without_faults(tables: Mapping[str, Any], problems: Iterable[ValidationProblem]) -> TrialSettings | None:
     faulty, repaired = {problem.path[:2] for problem in problems}, dict[str, dict[str, Any]]()
     for name in TRIAL_TABLES:
-        table = tables.get(name)
-        keys = table if isinstance(table, Mapping) else {}
+        keys = as_table(tables.get(name))
         sound = {key: value for key, value in keys.items() if (name, key) not in faulty}
         repaired[name] = {**_ANY_VALUES.get(name, {}), **sound}
     try:

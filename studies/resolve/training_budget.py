@@ -8,7 +8,6 @@ count them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import Field
@@ -16,7 +15,6 @@ from pydantic import Field
 from ...grammar.vocabulary.spec import uncounted_kernels
 from ..schema.settings import BUDGET_KEYS, TrialSettings, read_recipe
 from ..text.strict_model import InvalidTableError, StrictModel, ValidationProblem, validate
-from ..text.toml_positions import KeyPath
 from ..text.units import number_range
 from .costs import has_many_lengths, sequence_tokens, step_flops
 
@@ -36,43 +34,27 @@ class BudgetSettings(StrictModel):
     """the operations of the whole training, forward and backward, instead of steps_per_epoch"""
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingBudget:
-    """A key of [train] that limits a whole training, with its amount."""
+def spend_budget(settings: TrialSettings, key: str, amount: float) -> TrialSettings:
+    """Return the settings with `steps_per_epoch` set by this amount of the budget's key.
 
-    key: str
-    amount: float
-
-    @property
-    def path(self) -> KeyPath:
-        """The path of the budget's key in the study file."""
-        return ("train", self.key)
-
-    def spend(self, settings: TrialSettings) -> TrialSettings:
-        """Return the settings with `steps_per_epoch` set by the budget.
-
-        Raise ValueError if that number is unknown, or if the budget is less than half a step in each epoch.
-        """
-        if has_many_lengths(settings):
-            raise ValueError(
-                f"a budget needs sequences of one length, but these differ: set {_STEPS} instead"
-            )
-        if self.key == "flops":
-            if fault := uncounted_kernels(read_recipe(settings.model.recipe).root):
-                raise ValueError(fault)
-            step = step_flops(settings)
-        else:
-            step = settings.train.batch_size * sequence_tokens(settings)
-        least = settings.train.epochs * step
-        if self.amount < (half := -(-least // 2)):
-            raise ValueError(
-                f"expected at least {half:,}, which is half a step in each epoch, got {self.amount:,.0f}"
-            )
-        return settings.with_train(steps_per_epoch=max(1, round(self.amount / least)))
+    Raise ValueError if that number is unknown, or if the budget is less than half a step in each epoch.
+    """
+    if has_many_lengths(settings):
+        raise ValueError(f"a budget needs sequences of one length, but these differ: set {_STEPS} instead")
+    if key == "flops":
+        if fault := uncounted_kernels(read_recipe(settings.model.recipe).root):
+            raise ValueError(fault)
+        step = step_flops(settings)
+    else:
+        step = settings.train.batch_size * sequence_tokens(settings)
+    least = settings.train.epochs * step
+    if amount < (half := -(-least // 2)):
+        raise ValueError(f"expected at least {half:,}, which is half a step in each epoch, got {amount:,.0f}")
+    return settings.with_train(steps_per_epoch=max(1, round(amount / least)))
 
 
-def take_budget(tables: Mapping[str, Any], problems: list[ValidationProblem]) -> TrainingBudget | None:
-    """Remove a budget in tokens or FLOPs from a trial's [train] table, and return it.
+def take_budget(tables: Mapping[str, Any], problems: list[ValidationProblem]) -> tuple[str, float] | None:
+    """Remove a budget in tokens or FLOPs from a trial's [train] table; return its key and its amount.
 
     Set steps_per_epoch to 1 if it is missing. Return None for a faulty budget, which is added to the
     problems, and for seconds, which stay.
@@ -88,7 +70,7 @@ def take_budget(tables: Mapping[str, Any], problems: list[ValidationProblem]) ->
             ValidationProblem(("train", *each.path), each.message, key=each.key) for each in error.problems
         ]
         return None
-    budgets = [TrainingBudget(key, amount) for key in own if (amount := getattr(found, key)) is not None]
+    budgets = [(key, amount) for key in own if (amount := getattr(found, key)) is not None]
     if len(given) > 1:
         expected = f"expected only one of {', '.join((_STEPS, *BUDGET_KEYS))}"
         message = f"{expected}, got {' and '.join(given)}: remove one"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ...errors import nearest_hint
 from ..text.document import Diagnostics
-from ..text.strict_model import PartSettings, StrictModel, format_value, part_table, with_values
+from ..text.strict_model import PartSettings, StrictModel, as_table, format_value, part_table, with_values
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
 from .factors import (
@@ -185,9 +185,8 @@ def read_expansions(diagnostics: Diagnostics) -> tuple[dict[str, Expansion], set
 
     Report faults of these keys.
     """
-    study, search = (diagnostics.data.get(name) for name in ("study", "search"))
-    scheduler = part_table(search.get("scheduler")).get("name") if isinstance(search, Mapping) else None
-    header = study if isinstance(study, Mapping) else {}
+    header, search = (as_table(diagnostics.data.get(name)) for name in ("study", "search"))
+    scheduler = part_table(search.get("scheduler")).get("name")
     found, own = dict[str, Expansion](), set[str]()
     for name in EXPANSIONS:
         if name not in (*diagnostics.data, *header, scheduler):
@@ -214,8 +213,7 @@ def read_expansions(diagnostics: Diagnostics) -> tuple[dict[str, Expansion], set
 def expand_tables(tables: Mapping[str, Any], expansions: Iterable[Expansion]) -> Mapping[str, Any]:
     """Return the tables of a study with the factors and the patches of its expansions."""
     for each in expansions:
-        factors = tables.get(FACTORS)
-        if added := each.add_factors(factors if isinstance(factors, Mapping) else {}):
+        if added := each.add_factors(as_table(tables.get(FACTORS))):
             tables = {**tables, FACTORS: added}
         tables = with_values(tables, each.patch)
     return tables

@@ -14,7 +14,7 @@ from typing import Any, cast
 from ...errors import nearest_hint, replace_unprintable
 from ...grammar import RecipeError
 from ..text.document import Diagnostics
-from ..text.strict_model import format_value, with_values
+from ..text.strict_model import as_table, format_value, with_values
 from ..text.toml_positions import KeyPath
 from .settings import Level, read_recipe
 
@@ -109,7 +109,6 @@ Conditions = Mapping[str, Mapping[str, tuple[Level, ...]]]
 TableLevels = Mapping[str, Mapping[Level, Mapping[str, Any]]]
 """The table behind a level, by factor and level."""
 
-_TABLES = ("factors", "cells")
 _NAME = "name"
 _LABEL = "label"
 
@@ -149,12 +148,12 @@ def _report_shared_name(diagnostics: Diagnostics, path: KeyPath, name: str) -> N
 
 
 def _placed_levels(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]:
-    factors, cells = (data.get(name) for name in _TABLES)
-    for factor, levels in factors.items() if isinstance(factors, Mapping) else ():
+    cells = data.get("cells")
+    for factor, levels in as_table(data.get("factors")).items():
         for index, level in enumerate(levels) if isinstance(levels, list) else ():
             yield ("factors", factor, index), factor, level
     for index, cell in enumerate(cells) if isinstance(cells, list) else ():
-        for factor, level in cell.items() if isinstance(cell, Mapping) else ():
+        for factor, level in as_table(cell).items():
             yield ("cells", index, factor), factor, level
 
 

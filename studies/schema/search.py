@@ -12,6 +12,7 @@ from ...grammar.dimensions import representative_values
 from ...grammar.nodes import ChoiceDimension, Dimension, IntegerDimension, RealDimension
 from ...grammar.parser import ArgumentSyntax, CallSyntax, NumberSyntax, parse_syntax
 from ..text.document import Diagnostics
+from ..text.strict_model import as_table
 from .factors import NamedLevels
 from .search_settings import SearchSettings
 from .settings import Level
@@ -34,9 +35,8 @@ def read_search(
     Faults are reported; an invalid dimension is left out.
     """
     settings = diagnostics.validate(SearchSettings, ("search",), given)
-    texts = given.get("space") if isinstance(given, Mapping) else None
     space: dict[str, Dimension] = {}
-    for name, text in texts.items() if isinstance(texts, Mapping) else ():
+    for name, text in as_table(as_table(given).get("space")).items():
         try:
             space |= {name: read_dimension(text)} if isinstance(text, str) else {}
         except RecipeError as error:

@@ -348,14 +348,14 @@ def _with_value(table: Any, path: KeyPath, value: Any) -> Any:  # noqa: ANN401 -
     return {**table, path[0]: inner}
 
 
-def part_table(given: object) -> Mapping[str, Any]:
-    """Return a part of a study as a table: `{name = "tpe"}` for `"tpe"`.
+def as_table(value: object) -> Mapping[str, Any]:
+    """Return a value of a study file if it is a table, else an empty table."""
+    return value if isinstance(value, Mapping) else {}
 
-    Return an empty table for a value that is neither a name nor a table.
-    """
-    if isinstance(given, str):
-        return {"name": given}
-    return given if isinstance(given, Mapping) else {}
+
+def part_table(given: object) -> Mapping[str, Any]:
+    """Return a part of a study as a table: `{name = "tpe"}` for `"tpe"`."""
+    return {"name": given} if isinstance(given, str) else as_table(given)
 
 
 def read_named(base: type[NamedSettings]) -> PartReader:
