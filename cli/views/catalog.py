@@ -20,7 +20,6 @@ from ...studies.catalog.metrics import BETTER_ARROWS, METRICS, METRICS_AND_COSTS
 from ...studies.catalog.optimisers import OPTIMIZERS, SCHEDULES
 from ...studies.catalog.samplers import SAMPLERS, SCHEDULERS
 from ...studies.catalog.tasks import TASKS, AlgorithmicTask, GeneratedTask, require_task, task_names
-from ...studies.catalog.tasks.synthetic import SyntheticSpec
 from ...studies.catalog.train_parts import CALLBACKS, LOSS_TERMS
 from ...studies.presentation.kinds import Role, find_kind, kinds_of
 from ...studies.schema.reported_metrics import task_metrics
@@ -277,7 +276,7 @@ def _format_task(task: TaskEntry) -> Iterator[str]:
     if issubclass(spec.settings, GeneratedTask):
         from ... import show_example
 
-        rows += [("symbols", spec.symbols)] if isinstance(spec, SyntheticSpec) else []
+        rows += [("symbols", spec.meaning)] if spec.meaning else []
         rows += _example_rows(*show_example(spec.settings(name=spec.name)))
     by_way: dict[str, list[str]] = {}
     for name, way in task.metrics.items():

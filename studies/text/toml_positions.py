@@ -83,11 +83,11 @@ class _Scanner:
         span = (start, self.offset)
         *outer, (name, key) = keys
         path = (*self.descend((), outer), name)
-        self.record(path, KeyValueSpan(key, span))
+        self.places.setdefault(path, KeyValueSpan(key, span))
         if many:
             self.lengths[path] = self.lengths.get(path, 0) + 1
             path = (*path, self.lengths[path] - 1)
-            self.record(path, KeyValueSpan(key, span))
+            self.places.setdefault(path, KeyValueSpan(key, span))
         elif path in self.lengths:
             path = (*path, self.lengths[path] - 1)
         self.table = path
@@ -121,7 +121,7 @@ class _Scanner:
         """
         for name, span in keys:
             path = (*path, name)
-            self.record(path, KeyValueSpan(span, span))
+            self.places.setdefault(path, KeyValueSpan(span, span))
             if path in self.lengths:
                 path = (*path, self.lengths[path] - 1)
         return path
@@ -131,7 +131,7 @@ class _Scanner:
         start = self.offset
         opening = self.text[start]
         # recorded before the values inside, so that paths are in the order of the text; completed below
-        self.record(path, KeyValueSpan((start, start), (start, start)))
+        self.places.setdefault(path, KeyValueSpan((start, start), (start, start)))
         if opening == "[":
             self.array(path)
         elif opening == "{":
@@ -170,10 +170,6 @@ class _Scanner:
         assert match is not None, f"no {pattern.pattern} at {self.offset}"
         self.offset = match.end()
         return match.group()
-
-    def record(self, path: KeyPath, place: KeyValueSpan) -> None:
-        """Record where the key and the value at a path stand, unless this is already recorded."""
-        self.places.setdefault(path, place)
 
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")

@@ -93,7 +93,7 @@ class TaskSpec:
     """A registered task.
 
     `settings` is the class that holds its keys of `[task]`. `test_sets_title` is the column heading above the
-    names of its test sets, such as `Length`.
+    names of its test sets, such as `Length`. `meaning` says what the numbers in inputs and targets stand for.
     """
 
     name: str
@@ -102,6 +102,7 @@ class TaskSpec:
     source: str
     settings: type[TaskSettings]
     test_sets_title: str = TEST_SETS
+    meaning: str = ""
 
     @property
     def keys(self) -> dict[str, str]:

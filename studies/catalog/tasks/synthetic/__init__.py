@@ -7,7 +7,7 @@ hierarchy. `listops` and `mad` have the tasks of these names. All are causal. Ea
 """
 
 from . import chomsky, listops, mad, recall, state_tracking  # each registers its tasks
-from .base import RULES, LengthTask, Rule, SyntheticSpec, SyntheticTask
+from .base import RULES, LengthTask, Rule, SyntheticTask
 from .chomsky import EMPTY, FIRST_SYMBOL, PROBLEMS, ChomskySettings
 from .listops import ListopsSettings
 from .mad import MadSettings

@@ -122,25 +122,18 @@ class LengthTask(SyntheticTask, ABC):
         return Reach(left=self.longest_input - 1, right=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyntheticSpec(TaskSpec):
-    """A registered synthetic task. `symbols` says what the numbers in inputs and targets stand for."""
-
-    symbols: str
-
-
 def add_synthetic(
     name: str, settings: type[SyntheticTask], summary: str, source: str, title: str, *, symbols: str
 ) -> None:
     """Register a synthetic task with the class of its `[task]` keys and the meaning of its `symbols`."""
     add_own_task(
-        SyntheticSpec(
+        TaskSpec(
             name=name,
             kind=TaskKind.CAUSAL_TAGGING,
             settings=settings,
             summary=summary,
             source=source,
             test_sets_title=title,
-            symbols=symbols,
+            meaning=symbols,
         )
     )

@@ -69,23 +69,7 @@ class ChomskySettings(LengthTask):
 
     lengths: tuple[int, int] = Field(default=(3, 40), strict=False)
     """the shortest and the longest training string; all lengths between are equally frequent"""
-    problem: Literal[
-        "even_pairs",
-        "parity_check",
-        "cycle_navigation",
-        "modular_arithmetic",
-        "stack_manipulation",
-        "reverse_string",
-        "modular_arithmetic_brackets",
-        "solve_equation",
-        "duplicate_string",
-        "missing_duplicate_string",
-        "odds_first",
-        "binary_addition",
-        "binary_multiplication",
-        "compute_sqrt",
-        "bucket_sort",
-    ] = "parity_check"
+    problem: Literal[*PROBLEMS] = "parity_check"  # pyright: ignore[reportInvalidTypeForm]
     """the problem, one of the fifteen"""
 
     def length_fault(self, length: int) -> str | None:

@@ -31,6 +31,17 @@ MOTIF = 3
 """The maximum number of symbols of a key, and of a value, in fuzzy_recall."""
 
 
+_SPECIAL = {
+    "in_context_recall": 0,
+    "noisy_recall": NOISE_VOCAB,
+    "fuzzy_recall": 1,
+    "selective_copying": 2,
+    "memorization": 1,
+    "compression": 1,
+}
+"""The number of special symbols of each problem."""
+
+
 class MadSettings(SyntheticTask):
     """Keys of `[task]` for the task mad. The defaults are the paper's settings for in-context recall."""
 
@@ -40,14 +51,7 @@ class MadSettings(SyntheticTask):
         "noise_vocab": "mad has 16 symbols of noise",
     }
 
-    problem: Literal[
-        "in_context_recall",
-        "noisy_recall",
-        "fuzzy_recall",
-        "selective_copying",
-        "memorization",
-        "compression",
-    ] = "in_context_recall"
+    problem: Literal[*_SPECIAL] = "in_context_recall"  # pyright: ignore[reportInvalidTypeForm]
     """the MAD task; in compression all symbols are decoded from the model's last position"""
     vocab: int = Field(default=16, ge=4, le=1_000_000)
     """the total number of symbols"""
@@ -75,15 +79,7 @@ class MadSettings(SyntheticTask):
     @property
     def usual(self) -> int:
         """The number of ordinary symbols: `vocab` minus the special symbols that the problem uses."""
-        special = {
-            "in_context_recall": 0,
-            "noisy_recall": NOISE_VOCAB,
-            "fuzzy_recall": 1,
-            "selective_copying": 2,
-            "memorization": 1,
-            "compression": 1,
-        }
-        return self.vocab - special[self.problem]
+        return self.vocab - _SPECIAL[self.problem]
 
     @property
     def keys(self) -> int:
