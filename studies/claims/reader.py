@@ -402,21 +402,13 @@ class _Resolver:
         raise self.fail(node, "expected a number above 0 or another speedup to compare with a speedup")
 
     def _speedup(self, node: syntax.SpeedupExpression, bound: Bindings) -> Speedup:
-        """Return the speedup of one level over another level of the same factor.
-
-        It must be the only factor with several levels that the brackets of the target leave open.
-        """
+        """Return the speedup of one level over another level of the same factor."""
         family = node.target.word.text
         if family not in CURRENCIES:
             expected = ", ".join(f"{name}[…]" for name in CURRENCIES)
             raise self.fail(node.target.word, f"expected one of {expected} in a speedup, got {family}")
         found = self._quantities(node.target, bound)
-        dependent = self._scope.dependent_factors()
-        varying = self._scope.varying_factors(each.cell for each in found)
-        open_factors = [factor for factor in varying if factor not in dependent]
-        if len(open_factors) != 1:
-            raise self.fail(node.target, self._open_factors_fault("speedup", found[0].cell, open_factors))
-        factor = open_factors[0]
+        factor = self._open_factor(node.target, "speedup", found)
         levels = self.each(lambda level: self._level(factor, level, bound), (node.fast, node.slow))
         fast, slow = (next(each for each in found if dict(each.cell)[factor] == level) for level in levels)
         if isinstance(fast, Picked) or isinstance(slow, Picked):
@@ -526,12 +518,23 @@ class _Resolver:
             raise self.fail(word, f"unknown factor '{name}'{nearest_hint(name, self._scope.factors)}")
         return self._level(name, level, bound)
 
-    def _open_factors_fault(self, function: str, cell: Cell, open_factors: Sequence[str]) -> str:
+    def _open_factor(self, node: syntax.Spanned, function: str, found: Sequence[Quantity | Picked]) -> str:
+        """Return the only factor that the brackets of a metric leave open.
+
+        A factor that follows from another one, as a rate of each mixer, is not open.
+        """
+        dependent = self._scope.dependent_factors()
+        varying = self._scope.varying_factors(each.cell for each in found)
+        names = [factor for factor in varying if factor not in dependent]
+        if len(names) == 1:
+            return names[0]
         rule = f"{function}(…) compares the levels of one factor"
-        if not open_factors:
-            return f"{rule}, but every factor has a level here: remove one"
-        levels = ", ".join(f"{factor}={level_text(dict(cell)[factor])}" for factor in open_factors[1:])
-        return f"{rule}, but {' and '.join(open_factors)} have no level here: add {levels} in the brackets"
+        if not names:
+            raise self.fail(node, f"{rule}, but every factor has a level here: remove one")
+        cell = dict(found[0].cell)
+        levels = ", ".join(f"{factor}={level_text(cell[factor])}" for factor in names[1:])
+        message = f"{rule}, but {' and '.join(names)} have no level here: add {levels} in the brackets"
+        raise self.fail(node, message)
 
     # levels and sets of levels, with variables substituted
 
@@ -673,8 +676,7 @@ class _Resolver:
     def _candidates(self, winner: syntax.FunctionCall, bound: Bindings) -> list[Candidate]:
         """Return the levels that a call such as `best(…)` compares, each with its number.
 
-        The levels are those of its loop, or else those of the only factor that its metric leaves open. A
-        factor that follows from another one, as a rate of each mixer, is not open.
+        The levels are those of its loop, or else those of the only factor that its metric leaves open.
         """
         first, function = winner.arguments[0], winner.function.text
         if winner.loops:
@@ -689,12 +691,8 @@ class _Resolver:
                 winner, f"expected one metric in {function}(…), as in {winner.function.text}(loss) is sa"
             )
         found = self._quantities(first, bound)
-        dependent = self._scope.dependent_factors()
-        varying = self._scope.varying_factors(each.cell for each in found)
-        open_factors = [factor for factor in varying if factor not in dependent]
-        if len(open_factors) != 1:
-            raise self.fail(first, self._open_factors_fault(function, found[0].cell, open_factors))
-        return [(level_text(dict(each.cell)[open_factors[0]]), each) for each in found]
+        factor = self._open_factor(first, function, found)
+        return [(level_text(dict(each.cell)[factor]), each) for each in found]
 
     def _sign(self, winner: syntax.FunctionCall, candidates: list[Candidate]) -> str:
         """Return > if the winner must have the higher number, or < for the lower one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from math import isinf
 
 from ...grammar import ModelConfig, configure, render
@@ -104,7 +104,8 @@ def _causality(settings: TrialSettings) -> Faults:
     if not task.spec.kind.causal or output_kind(root) != SEQUENCE:
         return
     verb = "predicts" if isinstance(task, LanguageModelSettings) else "hides"
-    surroundings = _causal_context(settings.model.d_model)
+    config = configure(d_model=settings.model.d_model, causal=True, dropout=0.0)
+    surroundings = CostContext(config=config, length=1)
     for block in dict.fromkeys(node for node in walk(root) if isinstance(node, BlockNode)):
         spec = spec_of(block.name)
         values = spec.settings(block)
@@ -117,11 +118,6 @@ def _causality(settings: TrialSettings) -> Faults:
             remedy = f'{span}read pieces (batching = "packed"), or read lines (batching = "lines")'
             unbounded = f'{render(block)} sees the whole past, but batching = "stream" has no beginning'
             yield RECIPE_PATH, f"{unbounded}: {remedy}"
-
-
-@lru_cache(maxsize=64)
-def _causal_context(d_model: int) -> CostContext:
-    return CostContext(config=configure(d_model=d_model, causal=True, dropout=0.0), length=1)
 
 
 def _streams(task: TaskSettings) -> bool:
@@ -179,14 +175,9 @@ def _frame(settings: TrialSettings) -> Faults:
         config = settings.config
     except (CorpusError, TaskError):  # `_data` reports these errors
         return
-    yield from ((("model",), fault) for fault in _faults(config))
+    yield from ((("model",), fault) for fault in config.faults())
     if (fault := _position_fault(settings, config)) is not None:
         yield ("model", "position"), fault
-
-
-@lru_cache(maxsize=1024)
-def _faults(config: ModelConfig) -> tuple[str, ...]:
-    return tuple(config.faults())
 
 
 def _position_fault(settings: TrialSettings, config: ModelConfig) -> str | None:

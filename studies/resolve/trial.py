@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Self
 
 from ...grammar.nodes import BlockNode, walk
@@ -323,20 +323,11 @@ class Kind(tuple[int, ...]):
 
     def ids(self, seeds: Iterable[int]) -> Iterator[tuple[int, str]]:
         """Yield each seed with the id of its trial."""
-        begun, after = self._hashed
+        begun, after = _id_parts(self)
         for seed in seeds:
             whole = begun.copy()
             whole.update(b'"seed":%d,%b' % (seed, after) if seed else after)
             yield seed, whole.hexdigest()[:16]
-
-    @cached_property
-    def _hashed(self) -> tuple[Any, bytes]:  # the type of a hash has no public name
-        """The hash of what an id covers before the seed, and what it covers after it.
-
-        Large grids have many seeds of one kind, so the first part is hashed only once.
-        """
-        before, after = _id_parts(self)
-        return hashlib.sha256(before.encode()), after.encode()
 
 
 def trial_id(settings: TrialSettings) -> str:
@@ -355,7 +346,8 @@ _ALWAYS = {"batch_size", "steps_per_epoch"}
 
 
 @lru_cache(maxsize=4096)
-def _id_parts(kind: Kind) -> tuple[str, str]:
+def _id_parts(kind: Kind) -> tuple[Any, bytes]:  # the type of a hash has no public name
+    """Return the hash of what an id covers before the seed, and what it covers after it."""
     settings = kind.settings
     record = settings.model_dump(mode="json", exclude_defaults=True, by_alias=True)
     record.pop("seed", None)
@@ -364,7 +356,7 @@ def _id_parts(kind: Kind) -> tuple[str, str]:
     if settings.code:
         record["code"] = {what: digest(code) for what, code in settings.code.items()}
     record["edition"] = RESULTS_VERSION
-    # keys are sorted, so the seed stands between two parts that all seeds of a cell share and that are cached
+    # keys are sorted, so the seed stands between two parts that all seeds of a cell share
     first, last = (
         json.dumps(part, sort_keys=True, separators=(",", ":"))
         for part in (
@@ -372,4 +364,4 @@ def _id_parts(kind: Kind) -> tuple[str, str]:
             {name: value for name, value in record.items() if name > "seed"},
         )
     )
-    return f"{first.removesuffix('}')},", last.removeprefix("{")
+    return hashlib.sha256(f"{first.removesuffix('}')},".encode()), last.removeprefix("{").encode()
