@@ -230,10 +230,7 @@ def _axis(name: str, count: int) -> str:
 
 
 def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
-    """Yield the lines of the plan's table of models, one or two for each model.
-
-    Models whose sizes were solved at different levels, such as tasks, have a heading for each level.
-    """
+    """Yield the lines of the plan's table of models, one or two for each model."""
     order = list(dict.fromkeys(model.at for model in plan.models))
     models = sorted(plan.models, key=lambda model: order.index(model.at))
     shown = models[:_MAX_MODELS]

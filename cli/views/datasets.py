@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...plugins import OWN
-from ...studies.catalog.datasets import KINDS, Corpus, Dataset, ParallelCorpus, Treebank, dataset_owner
+from ...studies.catalog.datasets import KINDS, Corpus, Dataset, ParallelCorpus, Treebank, all_datasets
 
 if TYPE_CHECKING:
     from ..pages import Availability
@@ -43,7 +43,7 @@ def format_check(found: Availability) -> str:
 def _lines(found: Availability, names: int, sizes: int) -> list[str]:
     dataset = found.dataset
     languages = " to ".join(dataset.languages) if isinstance(dataset, ParallelCorpus) else ""
-    owner = "" if (owner := dataset_owner(dataset.name)) == OWN else owner
+    owner = "" if (owner := all_datasets().owner(dataset.name)) == OWN else owner
     about = [" · ".join(filter(None, (languages, dataset.licence, owner))), dataset.source]
     if len(" · ".join(about)) <= _WIDTH - 2:
         about = [" · ".join(about)]

@@ -219,35 +219,26 @@ def register_dataset(dataset: Dataset) -> None:
     """Register a dataset; raise PluginError for an invalid dataset or a name that is taken."""
     if not isinstance(dataset, Dataset):
         raise PluginError(f"expected a Corpus, a ParallelCorpus or a Treebank, got {dataset!r}")
-    if taken := _datasets().get(dataset.name):
+    if taken := all_datasets().get(dataset.name):
         raise PluginError(f"{taken.KIND} '{dataset.name}' is already defined")
-    _datasets().register(dataset.name, dataset)
-
-
-def dataset_owner(name: str) -> str:
-    """Return the plug-in file or package that registered a dataset.
-
-    Return `activemem` if it is built in. A package is given with its version. Raise KeyError for an unknown
-    dataset.
-    """
-    return _datasets().owner(name)
+    all_datasets().register(dataset.name, dataset)
 
 
 def dataset_code(name: str) -> str | None:
     """Return the plug-in that registered a dataset, with a digest of its code; None for a built-in one."""
-    return _datasets().code(name) if name in _datasets() else None
+    return all_datasets().code(name) if name in all_datasets() else None
 
 
 def dataset_names(kind: type[Dataset] = Dataset) -> tuple[str, ...]:
     """Return the names of all datasets of a kind, sorted; by default of all kinds, sorted within each."""
     kinds = (each for each in KINDS.values() if issubclass(each, kind))
-    known = sorted(_datasets().items())
+    known = sorted(all_datasets().items())
     return tuple(name for each in kinds for name, dataset in known if isinstance(dataset, each))
 
 
 def require_dataset(name: str, kind: type[DatasetT] = Dataset) -> DatasetT:
     """Return the dataset with this name; raise CorpusError if there is none of this kind."""
-    found = _datasets().get(name)
+    found = all_datasets().get(name)
     if not isinstance(found, kind):
         # a path in place of a name is a common mistake
         if "." in name or "/" in name:
@@ -267,7 +258,8 @@ class _Tables(BaseModel):
 
 
 @cache
-def _datasets() -> Registry[Dataset]:
+def all_datasets() -> Registry[Dataset]:
+    """Return every dataset by its name, built in or from plug-ins."""
     tables = tomllib.loads(Path(__file__).with_name("datasets.toml").read_text(encoding="utf-8"))
     read = _read_tables(tables)
     return Registry("corpus", {**read.texts, **read.pairs, **read.treebanks})

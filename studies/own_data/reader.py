@@ -12,7 +12,7 @@ from ..catalog.own_corpora import OwnDocuments, OwnPairs, OwnSequences, OwnText
 from ..text.document import Diagnostics
 from ..text.toml_positions import KeyPath
 from .cells import digest_in_pieces, quoted, read_limited
-from .rows import split_named
+from .rows import USUAL_SPLITS
 from .summary import CorpusSummary
 
 _FORMS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
@@ -42,7 +42,7 @@ def find_files(path: Path, names: Mapping[str, str] | None = None) -> tuple[str,
         found.setdefault(_split_in_name(inside, is_usual=not names), []).append(each)
     if not found:
         raise CorpusError(f"{path}: expected a folder with Parquet files, got none of them")
-    usual = {split: name for name in found if (split := split_named(name)) is not None}
+    usual = {USUAL_SPLITS[name]: name for name in found if name in USUAL_SPLITS}
     wanted = names or usual
     known = ", ".join(map(quoted, found))
     if lacking := [name for name in wanted.values() if name not in found]:
@@ -67,7 +67,7 @@ def _split_in_name(path: Path, *, is_usual: bool) -> str:
         name = _SHARD.sub("", path.stem)
         return path.parent.name if name.isdecimal() and path.parent.name else name
     begins = (_SPLIT.match(each.name.lower()) for each in (path, *path.parents))
-    return next((each[1] for each in begins if each and split_named(each[1])), "train")
+    return next((each[1] for each in begins if each and each[1] in USUAL_SPLITS), "train")
 
 
 CORPUS: KeyPath = ("task", "corpus")

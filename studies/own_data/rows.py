@@ -25,7 +25,8 @@ _MAX_NUMBER = 1e18
 """The largest size of a label that is a number: its square is finite in 32 bits."""
 
 _SHOWN = 40
-_SPLIT_NAMES = {**{name: name for name in SPLITS}, **dict.fromkeys(("validation", "valid", "val"), "dev")}
+USUAL_SPLITS = {**{name: name for name in SPLITS}, **dict.fromkeys(("validation", "valid", "val"), "dev")}
+"""The split for each of its usual names, such as dev for `validation`."""
 
 
 _VECTORS = "; sequences of real numbers or vectors need a task plug-in (docs/how-to/plug-ins-tasks.md)"
@@ -114,14 +115,9 @@ def read_split(value: Any, names: Sequence[str] = ()) -> str | None:  # noqa: AN
     """
     if names:
         return dict(zip(names, SPLITS, strict=True)).get(str(value)) if value else None
-    if isinstance(value, str) and (name := _SPLIT_NAMES.get(value.strip().lower())):
+    if isinstance(value, str) and (name := USUAL_SPLITS.get(value.strip().lower())):
         return name
     raise ValueError(f"expected train, dev (or validation) or test, got {shown(value)}")
-
-
-def split_named(name: str) -> str | None:
-    """Return the split that has this usual name: dev for `validation`; None for an unusual name."""
-    return _SPLIT_NAMES.get(name)
 
 
 def shown(value: Any) -> str:  # noqa: ANN401 -- as above

@@ -638,10 +638,7 @@ def _label_names(study: Study) -> list[str]:
 
 
 def _label(names: Sequence[str], trial: Trial) -> str:
-    """Return the name of a trial's model: its levels of these factors.
-
-    If the study has only one model, return the recipe. Inactive dimensions of a search point have no level.
-    """
+    """Return the name of a trial's model: its levels of these factors, else its recipe."""
     levels = filled_levels(trial.levels)
     names = [name for name in names if name in levels]
     if len(names) == 1 and isinstance(levels[names[0]], str):

@@ -86,18 +86,13 @@ class TimeEstimator:
         """Estimate the training time of one trial."""
         kind = Kind(trial.common)  # shared by the trials of a cell
         if kind not in self._known:
-            self._known[kind] = self._estimate_cell(trial, trial.cell)
+            self._known[kind] = self._estimate_cell(trial)
         return self._known[kind]
 
-    def _estimate_cell(self, trial: Trial, cell: CellKey) -> TimeEstimate:
-        """Estimate the time of a trial from others of its cell, or from its FLOPs.
-
-        The estimate is the mean time of the finished trials of the cell. Without such trials, it is a bound,
-        computed from the trial's FLOPs and a measured speed. The speed is that of its recipe, or the mean
-        speed on its task, or the mean speed on all tasks.
-        """
-        if cell in self._cells:
-            return TimeEstimate(self._cells[cell], "measured")
+    def _estimate_cell(self, trial: Trial) -> TimeEstimate:
+        """Estimate the time of a trial from others of its cell, or from its FLOPs and a measured speed."""
+        if (seconds := self._cells.get(trial.cell)) is not None:
+            return TimeEstimate(seconds, "measured")
         settings = trial.settings
         if settings.train.seconds is not None:
             return TimeEstimate(settings.train.seconds, "measured")
@@ -154,10 +149,7 @@ def _blocks(recipe: str) -> frozenset[str]:
 
 
 def _flops_to(settings: TrialSettings, length: float) -> float:
-    """Return the training FLOPs of a trial that reaches this length but not the next one.
-
-    A model that has learnt `length` trains on the next length until the end of the trial.
-    """
+    """Return the training FLOPs of a trial that reaches this length but not the next one."""
     train, task = settings.train, settings.task.spec
     if not isinstance(task, AlgorithmicTask) or train.curriculum is None:
         return max_training_flops(settings)

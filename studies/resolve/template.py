@@ -242,11 +242,7 @@ class Template:
         return {name: chosen[name] for name in dimensions if name in chosen}
 
     def _needed(self, recipe: Recipe, values: Mapping[str, Level]) -> list[str]:
-        """Return those names in `values` that change the text of a recipe.
-
-        They are its dimensions and placeholders, and the placeholders in their values. A name without a value
-        belongs to an option that was not chosen, and is left out.
-        """
+        """Return those names in `values` that change the text of a recipe, also through their values."""
         names = _with_inner_names(
             [*(name for name, _ in recipe.dimensions), *recipe.holes],
             lambda name: self.names_in_level(values[name]) if name in values else [],

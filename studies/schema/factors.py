@@ -109,9 +109,6 @@ Conditions = Mapping[str, Mapping[str, tuple[Level, ...]]]
 TableLevels = Mapping[str, Mapping[Level, Mapping[str, Any]]]
 """The table behind a level, by factor and level."""
 
-_NAME = "name"
-_LABEL = "label"
-
 
 def name_table_levels(
     diagnostics: Diagnostics, data: Mapping[str, Any]
@@ -126,12 +123,12 @@ def name_table_levels(
     for path, factor, level in _placed_levels(data):
         if not isinstance(level, Mapping):
             continue
-        name = level.get(_LABEL, level.get(_NAME))
+        name = level.get("label", level.get("name"))
         if not isinstance(name, str) or "{" in name:
             example = '{ label = "slow", grow_at = 0.99 }'
             diagnostics.report_invalid(path, f"expected a label or a name for this table, as in {example}")
             continue
-        table = {key: value for key, value in level.items() if key != _LABEL}
+        table = {key: value for key, value in level.items() if key != "label"}
         replaced[path] = name
         if found.setdefault(factor, {}).setdefault(name, table) != table:
             _report_shared_name(diagnostics, path, name)

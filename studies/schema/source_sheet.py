@@ -10,7 +10,7 @@ from typing import Any, Literal, cast, get_args, get_origin
 
 from ...errors import hint
 from ..catalog.optimisers import OPTIMIZERS, SCHEDULES, OwnOptimizerSettings, OwnScheduleSettings
-from ..catalog.tasks import lookup_task, require_task, task_names
+from ..catalog.tasks import TASKS, require_task, task_names
 from ..text.document import Diagnostics, iter_leaves
 from ..text.strict_model import StrictModel, format_value
 from ..text.toml_positions import KeyPath
@@ -202,7 +202,7 @@ def _defaults(data: Mapping[str, Any], filled: Collection[str]) -> Iterator[tupl
     """
     schemas = [("model", ModelSettings), ("train", TrainSettings)]
     name = dict(iter_leaves((), {"task": data.get("task")})).get(("task", "name"))
-    spec = lookup_task(name) if isinstance(name, str) else None
+    spec = TASKS.get(name) if isinstance(name, str) else None
     schemas[1:1] = [("task", spec.settings)] if spec else []
     schemas += [("decode", DecodeSettings)] if "decode" in data else []
     leaves = _leaves(data)

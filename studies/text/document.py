@@ -61,10 +61,7 @@ class Document:
         return fault_at(text, self._narrowed(path, within) or span, message, override=text != self.text)
 
     def _narrowed(self, path: KeyPath, within: Span | None) -> Span | None:
-        """Return where a part of a text value lies in the file.
-
-        None if the value has escapes. With escapes, offsets in the value differ from those in the file.
-        """
+        """Return where a part of a text value lies in the file; None if the value has escapes."""
         if within is None:
             return None
         value: Any = self.data

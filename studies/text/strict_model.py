@@ -48,10 +48,7 @@ class StrictModel(BaseModel):
         return cls.model_fields
 
     def __init_subclass__(cls, *, table: str = "", **kwargs: Any) -> None:  # noqa: ANN401 -- Pydantic's
-        """Register the subclass in KEY_OWNERS under the name `table`, if one is given.
-
-        The keys of such a table do not depend on its values, so hints can name them.
-        """
+        """Register the subclass in KEY_OWNERS under the name `table`, if one is given."""
         super().__init_subclass__(**kwargs)
         if table:
             KEY_OWNERS[table] = cls

@@ -49,4 +49,4 @@ def tiny_corpus(folder):
     (folder / "tiny").mkdir()
     (folder / "tiny" / "tiny.txt").write_bytes(whole)
     yield
-    datasets._datasets().unregister("tiny")
+    datasets.all_datasets().unregister("tiny")

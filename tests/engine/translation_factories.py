@@ -48,7 +48,7 @@ def register_numbers(folder, monkeypatch, *, doubled=False, shuffled=False):
         licence="",
         source="",
     )
-    replace_entry(datasets._datasets(), "numbers", corpus)
+    replace_entry(datasets.all_datasets(), "numbers", corpus)
 
 
 def double(pair, without):

@@ -34,7 +34,6 @@ from .spec import (
     TaskKind,
     TaskSettings,
     TaskSpec,
-    lookup_task,
     read_task_settings,
     require_task,
     task_names,

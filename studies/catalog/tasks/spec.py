@@ -116,14 +116,9 @@ def add_own_task(spec: TaskSpec) -> None:
     TASKS.register(spec.name, spec, own=True)
 
 
-def lookup_task(name: str) -> TaskSpec | None:
-    """Return the task with this name, or None."""
-    return TASKS.get(name)
-
-
 def require_task(name: str) -> TaskSpec:
     """Return the task with this name; raise TaskError with the nearest name or all names."""
-    spec = lookup_task(name)
+    spec = TASKS.get(name)
     if spec is None:
         raise TaskError(f"unknown task '{name}'{nearest_hint(name, TASKS)}")
     return spec
@@ -143,7 +138,7 @@ def read_task_settings(table: object) -> object:
     if not isinstance(table, Mapping):
         return table
     name = table.get("name")
-    spec = lookup_task(name) if isinstance(name, str) else None
+    spec = TASKS.get(name) if isinstance(name, str) else None
     if spec is None:
         return {key: value for key, value in table.items() if key == "name"}
     try:

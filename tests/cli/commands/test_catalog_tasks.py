@@ -4,7 +4,7 @@ import json
 import re
 import tomllib
 
-from activemem.studies.catalog.tasks import lookup_task, task_names
+from activemem.studies.catalog.tasks import TASKS, task_names
 
 OWN_PARTS = r' +with \[\[train\.\w+\]\] name = "\w+":\s+\w+(, \w+)*\n'
 """A line about a loss term or a callback that another test registered in this process."""
@@ -17,9 +17,9 @@ def test_every_task_is_listed_with_its_whole_summary(run):
     assert [line.split()[0] for line in lines if not line.startswith(" ")] == list(task_names())
     assert max(map(len, lines)) <= 80
     assert " ".join(result.stdout.split()) == " ".join(
-        f"{name} {lookup_task(name).summary}" for name in task_names()
+        f"{name} {TASKS.get(name).summary}" for name in task_names()
     )
-    assert len({lookup_task(name).summary for name in task_names()}) == len(list(task_names()))
+    assert len({TASKS.get(name).summary for name in task_names()}) == len(list(task_names()))
 
 
 def test_an_algorithmic_task_is_shown_with_its_lengths(run, golden):

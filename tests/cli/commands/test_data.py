@@ -161,7 +161,7 @@ def hosted_text():
             )
         )
         yield host
-        datasets._datasets().unregister("verses")
+        datasets.all_datasets().unregister("verses")
 
 
 def test_fetch_says_where_each_file_is_and_shows_no_bar_in_a_pipe(run, hosted_text):

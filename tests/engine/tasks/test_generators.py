@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from activemem.engine.tasks import get_task, registered_tasks
-from activemem.studies.catalog.tasks import AlgorithmicTask, TaskError, lookup_task, task_names
+from activemem.studies.catalog.tasks import TASKS, AlgorithmicTask, TaskError, task_names
 
-ALGORITHMIC = [name for name in task_names() if isinstance(lookup_task(name), AlgorithmicTask)]
+ALGORITHMIC = [name for name in task_names() if isinstance(TASKS.get(name), AlgorithmicTask)]
 
 GATES = {
     "and": lambda a, b: int(a and b),

@@ -39,7 +39,7 @@ def register_trees(folder, monkeypatch):
         licence="none",
         source="made here",
     )
-    replace_entry(datasets._datasets(), "animals", bank)
+    replace_entry(datasets.all_datasets(), "animals", bank)
 
 
 def train(recipe, task, store, folder):

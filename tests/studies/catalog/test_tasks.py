@@ -9,7 +9,6 @@ from activemem.studies.catalog.tasks import (
     TASKS,
     AlgorithmicTask,
     TaskError,
-    lookup_task,
     read_task_settings,
     require_task,
     task_names,
@@ -17,7 +16,7 @@ from activemem.studies.catalog.tasks import (
 from activemem.studies.text import InvalidTableError
 
 FOUR_CONVOLUTIONS = Reach(left=36, right=40)  # 4 * (conv(k=20) >> ff(512)), bidirectional
-ALGORITHMIC = [name for name in task_names() if isinstance(lookup_task(name), AlgorithmicTask)]
+ALGORITHMIC = [name for name in task_names() if isinstance(TASKS.get(name), AlgorithmicTask)]
 
 
 def test_the_tasks_are_those_of_the_paper_and_of_its_program():
@@ -90,7 +89,7 @@ def test_only_remember_and_duplicate_have_sequences_of_twice_the_length(name):
 
 
 def test_an_unknown_task_is_an_error_that_names_the_nearest():
-    assert lookup_task("revers") is None
+    assert TASKS.get("revers") is None
     with pytest.raises(TaskError) as caught:
         require_task("revers")
     assert str(caught.value) == "unknown task 'revers'; nearest: reverse"

@@ -14,7 +14,7 @@ from activemem import load_study
 from activemem.grammar import analyse, parse
 from activemem.storage import Store, TrialRow
 from activemem.studies import make_plan, study_status
-from activemem.studies.catalog.tasks import lookup_task
+from activemem.studies.catalog.tasks import TASKS
 from activemem.studies.planning import UNKNOWN_TIME, AcceleratorError, TimeEstimate, time_on
 from activemem.studies.resolve import (
     REFERENCE_TOKENS,
@@ -115,7 +115,7 @@ def test_models_cost_what_the_analysis_says_with_the_largest_vocabulary(store):
 )
 def test_the_most_that_a_trial_trains_is_near_the_sum_over_its_epochs(study):
     for trial in load_study(study).trials[::2]:
-        train, task = trial.settings.train, lookup_task(trial.settings.task.name)
+        train, task = trial.settings.train, TASKS.get(trial.settings.task.name)
         length, bound, total = train.curriculum.start, max_learnable_length(trial.settings), 0
         for _ in range(train.epochs):
             flops = analysis(trial.settings, task.sequence_length(length)).training_flops

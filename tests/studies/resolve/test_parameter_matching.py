@@ -11,7 +11,7 @@ from activemem.blocks import Block
 from activemem.blocks.core import BLOCKS
 from activemem.grammar import Parameter, Spec, analyse, lookup, parse
 from activemem.grammar.vocabulary import SPECS
-from activemem.studies.catalog.tasks import lookup_task
+from activemem.studies.catalog.tasks import TASKS
 from activemem.studies.expansions import nearest_sizes
 
 from ...registry_entries import replace_entry
@@ -41,7 +41,7 @@ TEXT = study_text(
 def counted(recipe, task, d_model=16, norm="pre"):
     """Return the parameters of a whole model."""
     return analyse(
-        parse(recipe), d_model=d_model, length=1, vocab=lookup_task(task).vocab, norm=norm
+        parse(recipe), d_model=d_model, length=1, vocab=TASKS.get(task).vocab, norm=norm
     ).parameters
 
 
