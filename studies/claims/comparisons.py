@@ -165,19 +165,15 @@ class Comparison:
         `step` is the smallest difference that the metric can show. `>=` holds for differences above −step,
         and `==` for differences of less than one step.
         """
-        match self.sign:
-            case ">":
-                return (0.0, math.inf)
-            case "<":
-                return (-math.inf, 0.0)
-            case ">=":
-                return (-step, math.inf)
-            case "<=":
-                return (-math.inf, step)
-            case "==":
-                return (-step, step)
-            case _:
-                return (-self.margin, self.margin)
+        ranges = {
+            ">": (0.0, math.inf),
+            "<": (-math.inf, 0.0),
+            ">=": (-step, math.inf),
+            "<=": (-math.inf, step),
+            "==": (-step, step),
+            "within": (-self.margin, self.margin),
+        }
+        return ranges[self.sign]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from ..catalog.metrics import MODEL_COSTS
 from ..catalog.tasks import (
     AlgorithmicSettings,
     AlgorithmicTask,
-    DegradationProblem,
     GeneratedTask,
     LabelledSettings,
     LanguageModelSettings,
@@ -66,16 +65,6 @@ def sequence_tokens(settings: TrialSettings) -> int:
     return settings.task.interface.tokens or REFERENCE_TOKENS
 
 
-def longest_pair(settings: TrialSettings) -> int:
-    """Return the length, in tokens, of the longest source or target of a training pair, with end token."""
-    task = settings.task
-    if isinstance(task, SentencePairSettings):
-        return task.longest + 1
-    problem = task.spec
-    assert isinstance(problem, DegradationProblem), f"{task.name} has no pairs"
-    return problem.tokens
-
-
 def longest_tokens(settings: TrialSettings) -> int:
     """Return the greatest possible number of tokens of a training sequence.
 
@@ -83,7 +72,7 @@ def longest_tokens(settings: TrialSettings) -> int:
     """
     task, curriculum = settings.task, settings.train.curriculum
     if isinstance(task, SentencePairSettings):
-        return longest_pair(settings)
+        return task.longest + 1  # with the end
     if isinstance(task, LabelledSettings | LanguageModelSettings) and reads_lines(settings):
         return task.longest
     if curriculum is None or settings.train.lengths is not None or not isinstance(task, AlgorithmicSettings):
@@ -224,8 +213,8 @@ def most_tokens(settings: TrialSettings) -> int | None:
     task, train = settings.task, settings.train
     if isinstance(task, SyntheticTask):
         return task.most_tokens
-    if isinstance(task, SentencePairSettings) or isinstance(task.spec, DegradationProblem):
-        return longest_pair(settings)
+    if isinstance(task, SentencePairSettings):
+        return task.longest + 1  # with the end
     if isinstance(task, LabelledSettings | LanguageModelSettings):
         return task.longest
     if isinstance(task, LongTermSettings):
