@@ -342,7 +342,7 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
     problems = [*_unfilled(template, values, absent, left_out)]
     budget = None
     if isinstance(tables.get("train"), dict) and not tables["train"].keys().isdisjoint(BUDGET_KEYS):
-        from .training_budget import spend_budget, take_budget  # noqa: PLC0415 -- few studies have a budget
+        from .training_budget import take_budget  # noqa: PLC0415 -- few studies have a budget
 
         budget = take_budget(tables, problems)
     unfilled = {problem.path for problem in problems}
@@ -365,6 +365,8 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
     if settings is not None:
         settings = _with_lengths(settings)
     if settings is not None and budget is not None and not problems:
+        from .training_budget import spend_budget  # noqa: PLC0415 -- as above
+
         try:
             settings = spend_budget(settings, *budget)
         except ValueError as error:

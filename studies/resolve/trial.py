@@ -31,6 +31,10 @@ def cell_key(levels: Mapping[str, Level] | Iterable[tuple[str, Level]]) -> CellK
     return frozenset((name, level_key(level)) for name, level in dict(levels).items() if name != SEED)
 
 
+SHOWN_DIGITS = 8
+"""The number of digits of a digest in messages."""
+
+
 def with_code(settings: TrialSettings) -> TrialSettings:
     """Return the settings with the digests of the loaded plug-ins that they use."""
     code = code_here(settings)
@@ -142,7 +146,7 @@ def code_owner(code: str) -> str:
 def shown(code: str) -> str:
     """Shorten a plug-in's digest for messages: `mqar.py 1a2b3c4d`."""
     owner, _, digest = code.rpartition(" ")
-    return f"{owner} {digest[:8]}"
+    return f"{owner} {digest[:SHOWN_DIGITS]}"
 
 
 RESULTS_VERSION = 1
