@@ -75,6 +75,7 @@ def test_the_operations_of_a_long_loop_follow_from_short_ones(recipe, length):
 
 @FEW
 @given(SMALL, st.integers(1, 12), st.integers(1, 40), st.fixed_dictionaries(SETTINGS))
+@pytest.mark.heavy
 def test_the_stated_memory_is_what_the_module_saves(recipe, length, batch, given):
     assert_kept(recipe, length, batch, given)
 

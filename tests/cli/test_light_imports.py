@@ -80,6 +80,7 @@ def test_a_first_list_of_studies_loads_no_torch(run_python, tmp_path, monkeypatc
     assert "torch" not in loaded(run_python, ("study", "list"))["study list"]
 
 
+@pytest.mark.heavy
 def test_costs_that_are_remembered_load_no_torch(process, run_python, tiny, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     plans = ("study", "plan", "tiny.toml"), ("study", "plan", "muon-small")
@@ -89,7 +90,11 @@ def test_costs_that_are_remembered_load_no_torch(process, run_python, tiny, tmp_
     assert not any("torch" in names for names in loaded(run_python, *commands).values())
 
 
-@pytest.mark.parametrize("before", ["", TRITON], ids=["alone", "with triton, as torch for GPUs brings it"])
+@pytest.mark.parametrize(
+    "before",
+    ["", pytest.param(TRITON, marks=pytest.mark.heavy)],
+    ids=["alone", "with triton, as torch for GPUs brings it"],
+)
 def test_a_first_plan_loads_torch_without_its_compiler(run_python, tiny, tmp_path, monkeypatch, before):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     names = loaded(run_python, ("study", "plan", "tiny.toml"), before=before)["study plan tiny.toml"]

@@ -73,6 +73,7 @@ def test_numbers_of_parameters_are_counted_without_a_trial(tmp_path):
     assert [each.small for each in (first, second, third)] == [0, 0, 0]
 
 
+@pytest.mark.heavy
 def test_growth_of_cost_with_the_length_is_decided_without_a_trial(tmp_path):
     claims = open_study("active-memory-cost", tmp_path).check_claims()
     assert [each.verdict for each in claims] == [Verdict.CONFIRMED, Verdict.CONFIRMED]

@@ -74,6 +74,7 @@ def test_the_plan_says_that_a_gate_has_opened_nothing(tmp_path):
     assert "confirmed, at" not in shown
 
 
+@pytest.mark.heavy
 def test_a_trial_that_two_claims_open_is_counted_once(tmp_path):
     both = "parameters[width=4, mixer=lstm] > parameters[width=4, mixer=conv]"
     study = load_study(STUDY.replace("parameters[width=4, mixer=conv] < 0", both))

@@ -130,6 +130,7 @@ def test_the_streams_of_a_process_are_kept_apart(process, tiny):
     assert (wrong.returncode, wrong.stdout, wrong.stderr[:16]) == (2, "", "nothing: 1 fault")
 
 
+@pytest.mark.heavy
 def test_a_stream_that_cannot_carry_a_sign_shows_another(run_python, tiny):
     make_partial_store(tiny)
     words = ("-m", "activemem", "study", "status", "tiny")

@@ -86,6 +86,7 @@ def test_models_that_cannot_be_exported_are_rejected_at_once(recipe, tmp_path, m
     assert [each.name for each in tmp_path.iterdir()] == ["model.safetensors"]
 
 
+@pytest.mark.heavy
 def test_a_program_with_lengths_distinguishes_padding_from_positions(tmp_path, golden):
     trained, _ = untrained("sa(heads=2, head_width=4) >> persistent_conv(k=4)", tmp_path)
     done = trained.export(tmp_path / "model.pt2", lengths=True)

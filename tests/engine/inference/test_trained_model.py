@@ -237,6 +237,7 @@ def test_requests_that_a_language_model_cannot_answer_are_reported(language_mode
             trained.score("\N{SNOWMAN}\n")
 
 
+@pytest.mark.heavy
 def test_a_translator_gives_the_outputs_that_its_trial_stored(tmp_path, monkeypatch, golden):
     register_numbers(tmp_path, monkeypatch)
     study, store = translation_study(SEQ2SEQ, MARKOV, epochs=2), Store(tmp_path / "results")

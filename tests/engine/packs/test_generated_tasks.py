@@ -136,6 +136,7 @@ def test_regression_trains_together_as_separately(recipe):
     assert_trained_as_alone("sums", recipe)
 
 
+@pytest.mark.heavy
 def test_models_with_a_bottleneck_train_together_as_separately():
     assert_trained_as_alone("mad", "sa(heads=2)", problem="compression", length=12, train_examples=50)
 

@@ -139,6 +139,7 @@ def test_epochs_of_a_pack_that_a_kill_loses_are_trained_again_to_the_same_rows(
     assert max(packed_steps(packed).values()) == 14  # each is alone in the epoch that a process died in
 
 
+@pytest.mark.heavy
 def test_a_trial_that_fails_fails_alone(tmp_path, notes):
     alone, packed = Store(tmp_path / "alone"), Store(tmp_path / "packed")
     text = study_text(train=TRAIN, factors={**MIXED, "lr": [1e-3, 1e30]})

@@ -56,6 +56,7 @@ def packed_steps(store):
     return store.trials()["packed_steps"].to_list()
 
 
+@pytest.mark.heavy
 def test_seeds_of_a_point_train_together_to_the_rows_of_trials_alone(stores, notes):
     alone, packed = stores
     study = search(scheduler="median")

@@ -110,6 +110,7 @@ def test_activation_checkpointing_is_refused_with_packs(golden):
         Machine(activation_checkpointing=True, pack=2)
 
 
+@pytest.mark.heavy
 def test_a_study_has_the_same_rows_under_the_same_ids(tmp_path, tiny, notes):
     study, found = load_study(tiny), []
     for checkpoints in (False, True):

@@ -89,6 +89,7 @@ def test_dark_is_dark_and_paper_is_white(window, pages):
     assert window.evaluate(ground) == "rgb(255, 255, 255)"
 
 
+@pytest.mark.heavy
 def test_collapsed_sections_are_open_on_paper(window, pages):
     seen = "document.querySelector('details img').checkVisibility({contentVisibilityAuto: true})"
     window.open(pages / "everything.html")

@@ -98,6 +98,7 @@ def test_a_telephone_shows_the_numbers_of_a_claim_below_it(window, still):
     """) == [True, "none"]
 
 
+@pytest.mark.heavy
 def test_a_caption_is_as_wide_as_the_page(window, still):
     window.open(f"http://127.0.0.1:{still.port}/study/everything", width=1280, height=800)
     table, caption, page = window.evaluate(

@@ -85,6 +85,7 @@ def test_a_trial_that_trains_is_listed_first_and_each_has_a_page(store):
         assert {get(server, each)[0].status for each in links} == {200}
 
 
+@pytest.mark.heavy
 def test_a_long_list_ends_with_the_number_of_the_others(tmp_path):
     study, store = load_study(SEARCH), Store(tmp_path)
     write_study(store, study)

@@ -33,6 +33,7 @@ def keys(server, start=""):
     return sorted(key.removeprefix(PREFIX) for key in server.objects if key.startswith(PREFIX + start))
 
 
+@pytest.mark.heavy
 def test_others_read_what_is_written_as_from_a_folder(tmp_path, server, address, store):
     folder = Store(tmp_path / "results")
     for each in (store, folder):

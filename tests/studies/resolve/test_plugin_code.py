@@ -155,6 +155,7 @@ def test_code_without_source_is_part_of_the_id_too(notebook):
     assert own_code() != second
 
 
+@pytest.mark.heavy
 def test_the_code_of_a_program_without_a_file_is_the_same_in_another_process(notebook):
     program = (
         "from tests.studies.resolve.test_plugin_code import own_code\n"

@@ -1,5 +1,7 @@
 """Optuna's samplers reject unsupported spaces, and keep their generations after a restart."""
 
+import pytest
+
 from activemem import StudyError, load_study
 from activemem.engine.run.search import Search
 from activemem.storage import Store
@@ -29,6 +31,7 @@ def test_a_space_that_a_sampler_cannot_search_is_refused(golden):
         load_study(SEARCH, ["model.recipe={mixer}", "search.space.mixer=choice(conv(k={k}), ff({width}))"])
 
 
+@pytest.mark.heavy
 def test_generations_of_optunas_genetic_samplers_are_restored_from_the_store(tmp_path, notes):
     store, changes = Store(tmp_path / "results"), ["search.sampler=nsga2", "search.trials=70"]
     search(SEARCH, store, loss, notes, changes, max_trials=52)
