@@ -11,6 +11,7 @@ from .nodes import (
     ChoiceDimension,
     HoleNode,
     IntegerDimension,
+    Node,
     RepeatNode,
     SeriesNode,
     SumNode,
@@ -66,22 +67,25 @@ def cross_attention_heads(node: Value) -> tuple[int, int]:
     return DEFAULT_HEADS, DEFAULT_HEAD_WIDTH
 
 
-def cross_attention_width(node: Value) -> int:
-    """Return the total width of the heads of all cross-attentions in a decoder's stack.
+def mixing_sublayers(node: Node) -> list[Node]:
+    """Return the sub-layers of a stack that mix positions, in order; tied copies count as one.
 
-    One follows each sub-layer that mixes positions. Its heads are those of the first block with heads there.
+    In a decoder, a cross-attention follows each of them.
     """
     match node:
         case SeriesNode():
-            return sum(map(cross_attention_width, node.parts))
+            return [found for part in node.parts for found in mixing_sublayers(part)]
         case RepeatNode(count=int(count)):
-            return count * cross_attention_width(node.body)
-        case TiedNode(body=RepeatNode(body=body)):
-            return cross_attention_width(body)
-        case _ if mixes_positions(node):
-            return math.prod(cross_attention_heads(node))
+            return mixing_sublayers(node.body) * count
+        case TiedNode():
+            return mixing_sublayers(node.body.body)
         case _:
-            return 0
+            return [node] if mixes_positions(node) else []
+
+
+def cross_attention_width(node: Node) -> int:
+    """Return the total width of the heads of all cross-attentions in a decoder's stack."""
+    return sum(math.prod(cross_attention_heads(each)) for each in mixing_sublayers(node))
 
 
 def _faults(settings: Settings) -> Iterator[str]:

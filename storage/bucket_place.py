@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, final
 from .bucket import Bucket
 from .errors import StoreError
 from .files import remove, replacing
-from .place import Place
+from .place import Place, is_compacted
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, PutResult
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 _DOWNLOADS: Final = 16
 _MAX_TRIES: Final = 100
 _LOCK: Final = "in-use"
-_MERGED: Final = "compacted-"
 
 _log = logging.getLogger(__name__)
 
@@ -93,7 +92,7 @@ class BucketPlace(Place):
             fits = [key for key in new if self._make_folder(self._path(key))]
             fetched = all(self._download_all(fits))
             now = (each["path"] for each in self.bucket.list(self._key(folder)) if fetched)
-            merged = (key for key in now if PurePosixPath(key).name.startswith(_MERGED))
+            merged = (key for key in now if is_compacted(PurePosixPath(key)))
             if fetched and all(key in listed for key in merged):
                 return
         raise StoreError(

@@ -29,7 +29,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import ClassVar, Final, final
 
 from .errors import StoreError
@@ -314,7 +314,7 @@ def entries(folder: Path, ending: str = "") -> list[Path]:
         return []
 
 
-def is_compacted(path: Path) -> bool:
+def is_compacted(path: PurePath) -> bool:
     """Return whether a data file was written by a compaction."""
     return path.name.startswith(_COMPACTED)
 

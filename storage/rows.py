@@ -23,19 +23,16 @@ def _escaped(value: object) -> object:
 Text = Annotated[str, BeforeValidator(_escaped)]
 """A text. Characters that UTF-8 cannot encode are escaped."""
 
-OptionalText = Annotated[str | None, BeforeValidator(_escaped)]
 Int32 = Annotated[int, Field(ge=-(1 << 31), lt=1 << 31)]
-OptionalInt32 = Annotated[int | None, Field(ge=-(1 << 31), lt=1 << 31)]
 Int64 = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
-OptionalInt64 = Annotated[int | None, Field(ge=-(1 << 63), lt=1 << 63)]
 
 _COLUMN_TYPES: Final = {
     Text: pl.String(),
-    OptionalText: pl.String(),
+    Text | None: pl.String(),
     Int32: pl.Int32(),
-    OptionalInt32: pl.Int32(),
+    Int32 | None: pl.Int32(),
     Int64: pl.Int64(),
-    OptionalInt64: pl.Int64(),
+    Int64 | None: pl.Int64(),
     float: pl.Float64(),
     tuple[tuple[Text, float], ...]: pl.List(pl.Struct({"name": pl.String(), "value": pl.Float64()})),
     AwareDatetime: pl.Datetime("us", "UTC"),
@@ -88,7 +85,7 @@ class TrialRow:
     task: Text
     seed: Int64
     status: Text
-    reason: OptionalText = None
+    reason: Text | None = None
     factors: Text
     settings: Text
     metrics: tuple[tuple[Text, float], ...]
@@ -99,13 +96,13 @@ class TrialRow:
     seconds: float
     peak_mib: float
     version: Text
-    commit: OptionalText = None
-    torch_version: OptionalText = None
-    cuda_version: OptionalText = None
-    python_version: OptionalText = None
-    continued_from: OptionalText = None
-    continued_after: OptionalInt32 = None
-    packed_steps: OptionalInt64 = None
+    commit: Text | None = None
+    torch_version: Text | None = None
+    cuda_version: Text | None = None
+    python_version: Text | None = None
+    continued_from: Text | None = None
+    continued_after: Int32 | None = None
+    packed_steps: Int64 | None = None
     device: Text
     host: Text
     started: AwareDatetime

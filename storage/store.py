@@ -33,7 +33,6 @@ from .read import (
 )
 from .rows import (
     MEASURED_LATER,
-    METRICS,
     SCHEMAS,
     SORT_KEYS,
     TAKEN,
@@ -327,13 +326,8 @@ class Store:
         If `name` is None, return all metrics. The columns are those of `metrics`. `attempts` are rows of
         `trials`. Only their studies are read.
         """
-        columns = [each for each in METRICS.names() if each != "study"]
-        studies = attempts["study"].unique().to_list()
-        rows = latest_copies(read(self._quarantine, "metrics", columns, studies))
-        keys = ["trial", "attempt"]
-        rows = rows.join(attempts.lazy().select(keys), on=keys, how="semi")
-        chosen = rows.drop(RANK) if name is None else rows.drop(RANK).filter(pl.col("name") == name)
-        return chosen.sort(SORT_KEYS["metrics"], maintain_order=True).collect()
+        rows = self._rows_of(["metrics"], attempts.lazy(), attempts["study"].unique().to_list())
+        return (rows if name is None else rows.filter(pl.col("name") == name)).collect()
 
     def outputs(self, trials: Collection[str] | None = None, *, tuned: bool = False) -> pl.DataFrame:
         """Return the generated outputs of these trials (by default all).
@@ -349,14 +343,18 @@ class Store:
         self._layout.place.put(path, encode(frame))
 
     def _latest_rows(self, datasets: Sequence[str], trials: Collection[str] | None) -> pl.DataFrame:
-        """Return the rows of valid attempts in these datasets of one schema, without the column `study`."""
-        columns = [name for name in SCHEMAS[datasets[0]].names() if name != "study"]
         wanted = read_latest(self._quarantine, ["trial", "attempt"]).lazy()
-        if trials is not None:
-            wanted = wanted.filter(has_trial(trials))
-        frames = [latest_copies(read(self._quarantine, dataset, columns)).drop(RANK) for dataset in datasets]
-        frame = pl.concat(frames).join(wanted, on=["trial", "attempt"], how="semi")
-        return frame.sort(SORT_KEYS[datasets[0]], maintain_order=True).collect()
+        wanted = wanted if trials is None else wanted.filter(has_trial(trials))
+        return self._rows_of(datasets, wanted).collect()
+
+    def _rows_of(
+        self, datasets: Sequence[str], attempts: pl.LazyFrame, studies: Collection[str] | None = None
+    ) -> pl.LazyFrame:
+        """Return the sorted rows of attempts in datasets of one schema, without the column `study`."""
+        columns = [name for name in SCHEMAS[datasets[0]].names() if name != "study"]
+        found = [latest_copies(read(self._quarantine, each, columns, studies)) for each in datasets]
+        rows = pl.concat(found).drop(RANK).join(attempts, on=["trial", "attempt"], how="semi")
+        return rows.sort(SORT_KEYS[datasets[0]], maintain_order=True)
 
 
 def open_store(store: Store | Path | str) -> Store:

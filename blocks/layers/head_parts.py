@@ -71,7 +71,8 @@ class HeadNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(width))
 
     def forward(self, y: Tensor) -> Tensor:
-        return y * _inverse_scale(y) * self.weight
+        scale = (y.square().mean(-1, keepdim=True) + NORM_EPSILON).rsqrt()
+        return y * scale * self.weight
 
 
 def turn(x: Tensor, angles: Tensor) -> Tensor:
@@ -91,8 +92,3 @@ def gate_heads(y: Tensor, norm: HeadNorm | None, gate: Tensor | None, kind: str)
     if gate is not None:
         y = y * GATES[kind](gate.to(y.dtype).view(y.shape))
     return y.flatten(2)
-
-
-def _inverse_scale(y: Tensor) -> Tensor:
-    """Return the factor that normalises each head's vector: 1 / root mean square, (…, 1)."""
-    return (y.square().mean(-1, keepdim=True) + NORM_EPSILON).rsqrt()

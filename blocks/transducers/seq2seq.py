@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from ...grammar import configure, nodes
-from ...grammar.seq2seq import cross_attention_heads, is_recurrent, recurrent_units
-from ...grammar.vocabulary.spec import Settings, as_bool, as_int, as_word, mixes_positions
-from ..core.block import BuildError, Context, StreamChunk, build_block
+from ...grammar.seq2seq import cross_attention_heads, is_recurrent, mixing_sublayers, recurrent_units
+from ...grammar.vocabulary.spec import Settings, as_bool, as_int, as_word
+from ..core.block import Context, StreamChunk, build_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Linear
 from ..core.positions import PositionalEncoding, sinusoidal_encoding
@@ -303,7 +303,7 @@ class StackDecoder(Decoder[StackDecoderState]):
     def __init__(self, node: nodes.Node, context: Context) -> None:
         super().__init__()
         self.body = build_body(node, context)
-        heads = iter([cross_attention_heads(each) for each in _mixing(node)])
+        heads = iter([cross_attention_heads(each) for each in mixing_sublayers(node)])
         self.crossings = nn.ModuleList(
             CrossAttention(*next(heads), context)
             if isinstance(layer, Sublayer) and layer.mixes
@@ -349,19 +349,6 @@ class StackDecoder(Decoder[StackDecoderState]):
             return crossing(x, (keys, values), mask)
 
         return recomputed(apply, apply, x, *known)
-
-
-def _mixing(node: nodes.Node) -> list[nodes.Node]:
-    """Return the sub-layers of a stack that mix positions, in order; tied copies count as one."""
-    match node:
-        case nodes.SeriesNode():
-            return [found for part in node.parts for found in _mixing(part)]
-        case nodes.RepeatNode(count=int() as count):
-            return _mixing(node.body) * count
-        case nodes.TiedNode():
-            return _mixing(node.body.body)
-        case _:
-            return [node] if mixes_positions(node) else []
 
 
 class StackEncoder(nn.Module):
@@ -469,10 +456,6 @@ def _block(node: nodes.Node, context: Context, settings: Settings) -> Recurrent:
 
 
 def _recipe(settings: Settings, name: str) -> nodes.Node:
-    """Return the recipe of the encoder or decoder; raise BuildError if it is still open."""
     node = settings[name]
-    if not isinstance(
-        node, nodes.BlockNode | nodes.SumNode | nodes.SeriesNode | nodes.RepeatNode | nodes.TiedNode
-    ):
-        raise BuildError(f"expected a recipe for {name}, got {node!r}")
+    assert isinstance(node, nodes.Node), f"{name} has no recipe: {node}"
     return node

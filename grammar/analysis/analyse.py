@@ -459,8 +459,11 @@ class _Analyser:
                 modules = _layer_names(places, _count_layers(body))
                 found = _repeat(f"tied {count} ×", body, one, count)
                 return replace(found, modules=modules, share=share * count / copies)
-            case _:
-                return self._sublayer(node, _layer_names(places, 1), share)
+            case _:  # a sub-layer, with a norm unless it is a pool
+                modules = _layer_names(places, 1)
+                branch = self._branch(node, tuple(f"{name}.part" for name in modules), share)
+                norm = 0 if output_kind(node) == VECTOR else self._norm_parameters
+                return replace(branch, parameters=branch.parameters + norm, modules=modules)
 
     def _series(self, node: SeriesNode, places: _Places, share: float) -> ModelPart:
         """Join the parts of a series; after a pool, the others see a single vector."""
@@ -473,11 +476,6 @@ class _Analyser:
             if output_kind(part) == VECTOR:
                 model = replace(self, config=configure(self.config, position="none"), length=1)
         return series(render(node), tuple(parts))
-
-    def _sublayer(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
-        branch = self._branch(node, tuple(f"{name}.part" for name in modules), share)
-        norm = 0 if output_kind(node) == VECTOR else self._norm_parameters
-        return replace(branch, parameters=branch.parameters + norm, modules=modules)
 
     def _branch(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
         """Return the content of a sub-layer, such as a block or a sum, without normalisation."""

@@ -451,18 +451,7 @@ def is_positionwise(node: Value) -> bool:
 
     Such a part can also map a single vector. A hole counts as such a part.
     """
-    match node:
-        case BlockNode():
-            spec = lookup(node.name)
-            return spec is not None and spec.role is Role.CHANNEL
-        case SeriesNode() | SumNode():
-            return all(is_positionwise(part) for part in node.parts)
-        case ChoiceDimension():
-            return all(is_positionwise(option) for option in node.options)
-        case RepeatNode() | TiedNode():
-            return is_positionwise(node.body)
-        case _:
-            return True
+    return all(spec.role is Role.CHANNEL for _, spec in _blocks(node))
 
 
 def find_mismatch(parts: tuple[Value | None, ...]) -> tuple[int, int] | None:
