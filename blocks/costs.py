@@ -37,7 +37,7 @@ from ..plugins import forget_at_unload, plugin_errors
 from .core.block import BLOCKS, Block, BuildError, Context, StreamChunk, StreamState, build_block
 from .core.operations import avoid_compiler_import, kernels_left_out
 from .core.residual_stack import SideInputs, build_norm, outermost_stacks
-from .layers.other_packages import FlaLayer
+from .layers.other_packages import FlaLayer, iter_tensors
 from .layers.recurrent import LSTM, Recurrent
 from .layers.vector_states.scans import SelectiveRead
 from .layers.window_attention import WindowedBlock
@@ -87,7 +87,8 @@ def measure_block(node: BlockNode, config: ModelConfig, *, length: int, past: in
         past = 0
     past = min(past, int(sees)) if past else 0
     measure = partial(_block_flops, spec, block, past=past, width=config.settings.d_model)
-    lengths = _SHORT_LENGTHS if _loops(block) else ()
+    loops = any(isinstance(each, Block) and each.loops_over_positions for each in block.modules())
+    lengths = _SHORT_LENGTHS if loops else ()
     found = _count_parameters(block, context) | _at_length(measure, length, lengths)
     if block_code(node.name) is not None:
         from .testing.plugin_checks import check_plugin_block  # noqa: PLC0415 -- only a plug-in's block needs it
@@ -344,10 +345,6 @@ def _count_parameters(block: Block, context: Context) -> Numbers:
 
 def _numbers(module: nn.Module | None) -> int:
     return 0 if module is None else sum(parameter.numel() for parameter in module.parameters())
-
-
-def _loops(module: nn.Module) -> bool:
-    return any(isinstance(each, Block) and each.loops_over_positions for each in module.modules())
 
 
 def _is_recurrent(part: nn.Module) -> bool:
@@ -658,7 +655,7 @@ class _AllocationMode(_MeasuringMode):
             found = _laid_out_like(args[0], found)
         elif func is _CONVOLUTION_BACKWARD:
             found = tuple(map(_laid_out_like, (args[1], args[2], None), found))
-        for tensor in _tensors(found):
+        for tensor in iter_tensors(found):
             self._count(tensor)
         return found
 
@@ -724,14 +721,6 @@ def _laid_out_like(given: Tensor | None, found: Tensor | None) -> Tensor | None:
         return found
     last = given.is_contiguous(memory_format=torch.channels_last)
     return torch.empty_like(found, memory_format=torch.channels_last) if last else found
-
-
-def _tensors(found: object) -> Iterator[Tensor]:
-    if isinstance(found, Tensor):
-        yield found
-    elif isinstance(found, tuple | list):
-        for each in found:
-            yield from _tensors(each)
 
 
 def _storages(model: nn.Module) -> weakref.WeakKeyDictionary[torch.UntypedStorage, bool]:

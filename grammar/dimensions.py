@@ -108,16 +108,6 @@ class _DimensionResolver:
     name_counts: dict[str, int] = field(default_factory=dict)
     settled: dict[str, Value] = field(default_factory=dict)
 
-    def node(self, node: Value) -> Value:
-        match node:
-            case BlockNode():
-                names = [f"{node.name}.{name}" for name, _ in node.arguments]
-            case RepeatNode():
-                names = ["count", "choice"]
-            case _:
-                names = ["choice"] * len(children(node))
-        return rebuild(node, [self.value(*pair) for pair in zip(children(node), names, strict=True)])
-
     def value(self, value: Value, name: str) -> Value:
         """Settle a part; `name` is its name if it is itself a dimension, before a number is added."""
         match value:
@@ -128,10 +118,13 @@ class _DimensionResolver:
                 return answer
             case ChoiceDimension():
                 return self._choice(value, name)
-            case BlockNode() | SumNode() | SeriesNode() | RepeatNode() | TiedNode():
-                return self.node(value)
+            case BlockNode():
+                names = [f"{value.name}.{argument}" for argument, _ in value.arguments]
+            case RepeatNode():
+                names = ["count", "choice"]
             case _:
-                return value
+                names = ["choice"] * len(children(value))
+        return rebuild(value, [self.value(*pair) for pair in zip(children(value), names, strict=True)])
 
     def _choice(self, choice: ChoiceDimension, name: str) -> Value:
         unique = self._unique(name)

@@ -219,6 +219,8 @@ class Layout:
         self.checkpoints_folder = self.root / "checkpoints"
         self.weights_folder = self.root / "weights"
         self.final_checkpoints_folder = self.root / "final_checkpoints"
+        self.folders_of_files = (self.weights_folder, self.final_checkpoints_folder, self.checkpoints_folder)
+        """The folders with the files of trials besides their rows."""
 
     def __reduce__(self) -> tuple[type[Layout], tuple[Place]]:
         return Layout, (self.place,)
@@ -242,6 +244,12 @@ class Layout:
     def weights(self, trial: str) -> Path:
         """Return the file of a trial's trained weights."""
         return self.weights_folder / f"{validate_trial_id(trial)}.safetensors"
+
+    def kept_files(self) -> list[Path]:
+        """Return the weights and the last states that are stored, without unfinished files."""
+        weights = entries(self.weights_folder, ".safetensors")
+        found = [*weights, *entries(self.final_checkpoints_folder, ".pt")]
+        return [path for path in found if not path.name.startswith(".")]
 
     def partitions(self, dataset: str, studies: Collection[str] | None = None) -> tuple[Path, ...]:
         """Return a dataset's folders, one for each study, sorted by name.

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import chain, product
+from itertools import product
 from pathlib import Path
 from secrets import token_hex
 from types import MappingProxyType
@@ -171,7 +171,7 @@ def find_leftovers(quarantine: Quarantine, now: float | None = None) -> list[Fin
     machine. Raise `StoreError` for an unknown schema version.
     """
     now, layout = time.time() if now is None else now, quarantine.layout
-    layout.place.list(layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)
+    layout.place.list(*layout.folders_of_files)
     ended = list(_ended_checkpoints(quarantine, now))
     folders = {leftover.path for leftover in ended}
     return [*(each for each in _unfinished_files(layout, now) if each.path.parent not in folders), *ended]
@@ -249,8 +249,7 @@ class StoreCheck:
 
 
 def _sealed_paths(layout: Layout) -> Iterator[Path]:
-    kept = entries(layout.weights_folder, ".safetensors"), entries(layout.final_checkpoints_folder, ".pt")
-    yield from (path for path in chain(*kept) if not path.name.startswith("."))
+    yield from layout.kept_files()
     for folder in entries(layout.checkpoints_folder):
         if folder.is_dir():
             yield from (path for path in entries(folder) if path.name in _CHECKPOINTS)
@@ -324,8 +323,7 @@ def _without_rows(quarantine: Quarantine, damaged: Iterable[Path]) -> Iterator[F
     layout, folders = quarantine.layout, {path.parent for path in damaged}
     known = set(read_latest(quarantine, ["trial"])["trial"])
     unfinished = {path.name: path for path in entries(layout.checkpoints_folder) if path.is_dir()}
-    kept = entries(layout.weights_folder, ".safetensors"), entries(layout.final_checkpoints_folder, ".pt")
-    lost = {path.stem: path for path in chain(*kept) if trial_id_fault(path.stem) is None}
+    lost = {path.stem: path for path in layout.kept_files() if trial_id_fault(path.stem) is None}
     keys = ["trial", "attempt", "study"]
     measured = read(quarantine, "metrics", keys).select(keys).unique().collect()
     for trial, attempt, study in measured.iter_rows():
@@ -427,9 +425,7 @@ class StoreUpkeep:
     def _find_faults(self) -> tuple[list[Finding], list[Path]]:
         """Return the problems, the most serious first, and all files that were read."""
         layout = self._layout
-        kept = (layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)
-        for folder in (layout.studies, *kept):
-            layout.place.list(folder, contents=True)
+        layout.place.list(layout.studies, *layout.folders_of_files, contents=True)
         layout.place.list(layout.quarantine)
         partitions = (path for dataset in SCHEMAS for path in layout.partitions(dataset))
         read = [path for partition in partitions for path in data_files(partition)]
@@ -504,8 +500,7 @@ class StoreUpkeep:
         own = {*stored["trials"]["trial"]} - elsewhere
         passed_on = {trial: other for trial, other in needed.items() if trial in own}
         elsewhere |= passed_on.keys()
-        kept = (layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)
-        layout.place.list(*kept)
+        layout.place.list(*layout.folders_of_files)
         paths = (layout.weights, layout.final_checkpoint, layout.checkpoints)
         named = [path(trial) for trial in sorted(set(trials) - elsewhere) for path in paths]
         files = tuple(path for path in named if path.exists())

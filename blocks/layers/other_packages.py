@@ -80,7 +80,7 @@ class FlaLayer(Block, Initialisable):
                 layer(torch.zeros(1, length, width).bfloat16(), past_key_values=cache, use_cache=True)
             except Exception as error:
                 raise self._not_measured(error) from error
-        return sum(each.numel() for each in _tensors(vars(cache)))
+        return sum(each.numel() for each in iter_tensors(vars(cache)))
 
 
 def _make_layer(name: str, others: Mapping[str, Any], width: int, seed: int = 0) -> nn.Module:
@@ -129,14 +129,15 @@ def first_output(y: object, x: Tensor) -> Tensor:
     return y
 
 
-def _tensors(held: object) -> Iterator[Tensor]:
+def iter_tensors(held: object) -> Iterator[Tensor]:
+    """Yield a tensor, or all tensors inside of a container or an object."""
     if isinstance(held, Tensor):
         yield held
     elif isinstance(held, dict | list | tuple):
         for each in held.values() if isinstance(held, dict) else held:
-            yield from _tensors(each)
+            yield from iter_tensors(each)
     elif hasattr(held, "__dict__") and not isinstance(held, type):
-        yield from _tensors(vars(held))
+        yield from iter_tensors(vars(held))
 
 
 def use_interpreter() -> None:
