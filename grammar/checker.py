@@ -41,7 +41,6 @@ from .parser import (
 from .vocabulary.spec import (
     NOT_BLOCKS,
     OTHER_LENGTH,
-    POOL_ADVICE,
     REQUIRED,
     RESERVED_WORDS,
     VECTOR,
@@ -405,7 +404,7 @@ class _Checker:
                 syntax.operands,
                 parts,
                 "all parts of a sum need the same kind of output",
-                POOL_ADVICE,
+                ": put a pool after the sum",
             )
         else:
             self._check_pools(syntax.operands, parts)

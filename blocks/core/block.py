@@ -19,9 +19,9 @@ from torch.nn import functional
 
 from ...errors import ActivememError, describe_value, hint, nearest_hint
 from ...grammar import nodes
-from ...grammar.model_config import ModelConfig
 from ...grammar.vocabulary.spec import (
     SPECS,
+    ConfigContext,
     CostContext,
     Parameter,
     ParameterKind,
@@ -45,21 +45,10 @@ class BuildError(ActivememError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class Context(ConfigContext):
     """The model config and the shared modules that a block is built from."""
 
-    config: ModelConfig
     shared: dict[Hashable, nn.Module] = field(default_factory=dict)
-
-    @property
-    def width(self) -> int:
-        """Return the width of the model."""
-        return self.config.settings.d_model
-
-    @property
-    def causal(self) -> bool:
-        """Return whether each position sees only itself and earlier positions."""
-        return self.config.interface.causal
 
     def share(self, key: Hashable, make: Callable[[], ModuleT]) -> ModuleT:
         """Return the module that blocks share under the name `key`. The first call creates it with `make`."""

@@ -96,11 +96,10 @@ def boolean(name: str, meaning: str) -> Parameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CostContext:
-    """The model config and the sequence length, on which a block's reach and state depend."""
+class ConfigContext:
+    """Base class of what a block is built from, or its costs depend on: the model config and more."""
 
     config: ModelConfig
-    length: int
 
     @property
     def width(self) -> int:
@@ -111,6 +110,13 @@ class CostContext:
     def causal(self) -> bool:
         """Return whether the model is causal: no output depends on later positions."""
         return self.config.interface.causal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostContext(ConfigContext):
+    """The model config and the sequence length, on which a block's reach and state depend."""
+
+    length: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -374,9 +380,6 @@ OUTPUT_KINDS = {
     Role.TRANSDUCER: "a sequence of another length",
 }
 """The output of a block of each role, as messages name it."""
-
-POOL_ADVICE = ": put a pool after the sum"
-"""The end of a message about different parts of a sum, which says where a pool is allowed."""
 
 SEQUENCE, VECTOR, OTHER_LENGTH = (
     OUTPUT_KINDS[Role.MIXER],
