@@ -136,10 +136,7 @@ class HeadSplit(PersistentAttention):
         return heads // 2, (heads // 2, count, head_width)
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """Attend with half of the heads to the window, and with the others to the persistent vectors.
-
-        Without persistent vectors the others output zeros.
-        """
+        """Give zeros for the heads of persistent vectors if there are none."""
         of_window, of_vectors = q.split(self.window_heads)
         y = self.window(of_window, k, v, mask)
         beside = (
@@ -157,10 +154,6 @@ class SingleHead(PersistentAttention):
         return heads, (1, count, heads * head_width)
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """Add attention to the window and attention to the persistent vectors.
-
-        A single wide head attends to the persistent vectors.
-        """
         y = merge_heads(self.window(q, k, v, mask))
         if self.persistent is None:
             return y

@@ -118,10 +118,6 @@ class ConvolutionalGRU(Block):
         self.candidate = Convolution.build(k, context)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Return the state after one step, (batch, length, width).
-
-        A convolution of x gives the gates u and r, and a convolution of r ⊙ x gives the new values.
-        """
         x = zero_masked(x, mask)
         u, r = saturating_sigmoid(self.gates(x)).chunk(2, -1)  # each (batch, length, width)
         return torch.lerp(torch.tanh(self.candidate(r * x)).to(x.dtype), x, u.to(x.dtype))
@@ -167,7 +163,6 @@ class PersistentConv(Block):
         self.act = ACTIVATIONS[as_word(settings, "act")]
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Return act(the convolution of x + the contribution of the padding)."""
         y = self.convolution(zero_masked(x, mask))
         for added in (self._from_left(x.shape[1]), self._from_right(x.shape[1], mask)):
             if added is not None:

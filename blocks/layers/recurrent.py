@@ -111,7 +111,6 @@ class LSTMLayer(RecurrentLayer):
     gate_names = ("input", "forget", "output")
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the weights as in any recurrent layer, but set the forget gate's bias to 1."""
         super().initialise(generator)
         with torch.no_grad():
             self.bias.chunk(self.maps)[1].fill_(1.0)

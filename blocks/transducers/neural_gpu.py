@@ -60,10 +60,9 @@ class ImageCGRU(Initialisable):
         self.tape = nn.Parameter(torch.empty(3 * maps, kernel, kernel, maps)) if taped else None
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw orthogonal kernels, and set the gates' biases.
+        """Draw orthogonal kernels, and set the gates' biases so that a unit keeps most of its input.
 
-        With these biases a unit keeps most of its input. In each of the three convolutions, the kernels for
-        the image and for the tape are drawn together.
+        In each of the three convolutions, the kernels for the image and for the tape are drawn together.
         """
         maps, kernel = self.candidate.shape[:2]
         inputs = maps if self.tape is None else 2 * maps
@@ -137,7 +136,6 @@ class CGRUStack(nn.Module):
     def forward(
         self, image: Tensor, mask: Tensor | None, tape_contributions: tuple[Tensor, ...] | None = None
     ) -> Tensor:
-        """Apply each unit once. `tape_contributions` are the terms that the tape adds to the units."""
         if self.training and self.dropout > 0.0:
             image = Dropout(min(3.0 * self.dropout / math.sqrt(image.shape[2]), MAX_DROPOUT))(image)
         for place, unit in enumerate(self.units):
@@ -287,7 +285,6 @@ class NeuralGPU(ImageTransducer[NeuralGPUState]):
         return NeuralGPUState(column=image[:, 0])
 
     def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
-        """Read one output for each target position from the image."""
         return image[:, 0, : target.shape[1]]
 
     def step(self, state: NeuralGPUState, previous: Tensor) -> tuple[Tensor, NeuralGPUState]:
@@ -340,10 +337,7 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
         self.everywhere = as_word(settings, "tape") == "all"
 
     def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
-        """Return all outputs. Each output takes one step, which reads the earlier targets from the tape.
-
-        The terms that all targets add to the tape are computed at once, before the first step.
-        """
+        """Compute the terms of all targets on the tape at once, before the first step."""
         additions = [each.unbind(1) for each in self._contributions(target[:, 1:])]
         tape_contributions = self._empty_tape(image)
         outputs: list[Tensor] = []

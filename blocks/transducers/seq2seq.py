@@ -225,10 +225,7 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
         return RecurrentDecoderState(recurrent_state=carried, source=attended, context=nothing)
 
     def forward(self, state: RecurrentDecoderState, target: Tensor) -> Tensor:
-        """Return all outputs. Attention is applied after the whole recurrence.
-
-        With input feeding, attention is applied at each step, before the next one.
-        """
+        """Attend after the whole recurrence or, with input feeding, before each next step."""
         return self._advance(state, target)[0]
 
     def step(self, state: RecurrentDecoderState, previous: Tensor) -> tuple[Tensor, RecurrentDecoderState]:
@@ -391,11 +388,7 @@ class Seq2Seq(Transducer[State]):
         source_mask: Tensor | None = None,
         target_mask: Tensor | None = None,
     ) -> Tensor:
-        """Return the output at each position of a target.
-
-        Each output depends on the source and the earlier target symbols. The target's mask is ignored:
-        padding comes last, and no output depends on later symbols.
-        """
+        """Ignore the target's mask: padding comes last, and no output depends on later symbols."""
         return self.decoder(self.decoder.begin(self.encode(source, source_mask)), target)
 
     def begin(self, source: Tensor, source_mask: Tensor | None, lengths: Tensor) -> State:

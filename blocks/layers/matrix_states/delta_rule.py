@@ -246,7 +246,6 @@ class KimiDeltaAttention(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Decay the state, then move the value that is stored under a key towards the new value."""
         beta = torch.sigmoid(self.beta(x).to(v.dtype)).unsqueeze(-1)
         q, k = qk.unbind(2)
         q, log_decay = q * self.head_width**-0.5, self.rates(x)
@@ -270,7 +269,6 @@ class GatedDeltaRule2(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Decay the state, erase part of the value stored under a key, and write part of the new value."""
         erased, written = (
             torch.sigmoid(gate(x).to(v.dtype)).unflatten(2, (self.heads, -1))
             for gate in (self.erase, self.write)
@@ -313,10 +311,7 @@ class RwkvGates(Initialisable):
         self.bonus = nn.Parameter(torch.empty(inner))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw `bonus` from N(0, 0.1²), and set all other parameters of this module to fixed values.
-
-        The linear maps draw their own weights.
-        """
+        """Draw `bonus` from N(0, 0.1²), and set the others; the linear maps draw their own weights."""
         nn.init.normal_(self.bonus, std=0.1, generator=generator)
         nn.init.zeros_(self.rate_offset)
         nn.init.constant_(self.removal, 0.85)
@@ -345,10 +340,6 @@ class Rwkv7(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Remove a value at one key, write a value at another key, and read with the query.
-
-        Only a part of the value stored under the first key is removed.
-        """
         q, k = qk.unbind(2)
         gates = self.gates
         log_decay, rate = (each.to(x.dtype).unflatten(2, (self.heads, -1)) for each in gates(x))

@@ -98,10 +98,7 @@ class TestTimeTraining(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Run the inner model over x, and update its weights after every mini-batch of positions.
-
-        A piece of a stream may begin and end inside a mini-batch.
-        """
+        """Run the inner model; a piece of a stream may begin and end inside a mini-batch."""
         length, rate = x.shape[1], torch.sigmoid(self.rate(x).to(v.dtype)).unsqueeze(-1) / self.head_width
         q, k = qk.unbind(2)
         rows = [functional.pad(each, (0, 1), value=1.0) for each in (q, k)] + [v - k, q, rate]

@@ -132,10 +132,6 @@ class StateSpaceDuality(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Run the recurrence with the step sizes of each head.
-
-        The step sizes scale the writes and the decays. The values times a gain are added to the outputs.
-        """
         steps = self.rates.steps(x)
         q, k = qk.unbind(2)  # (batch, length, 1, state), the same for all heads
         written, log_decay = v * steps.unsqueeze(-1), self.rates.log_decays(steps)

@@ -126,10 +126,6 @@ class Mamba3(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Rotate keys and queries, and run the recurrence.
-
-        The rotation angles add up along the sequence. Each key is written at two positions.
-        """
         steps, log_decay, shares, angles = self.gates(x)
         parts = qk.unbind(2)
         if self.norms is not None:
