@@ -26,14 +26,30 @@ def merged(block, y, x, head_norm, output_gate):
     return y @ block.output.weight.T
 
 
+def unit(rows):
+    return rows / torch.sqrt((rows * rows).sum(-1, keepdim=True) + 1e-6)
+
+
 def by_heads(block, x, one_head, *, qk_norm, head_norm, output_gate, **_):
     """Return the block's output; `one_head(head, q, k, v)` computes one head of it, (length, head_width)."""
     qkv = mapped(block, x).view(len(x), 3, block.heads, -1)
     if qk_norm == "l2":
-        qk = qkv[:, :2]
-        qkv = torch.cat([qk / torch.sqrt((qk * qk).sum(-1, keepdim=True) + 1e-6), qkv[:, 2:]], 1)
+        qkv = torch.cat([unit(qkv[:, :2]), qkv[:, 2:]], 1)
     heads = [one_head(h, *qkv[:, :, h].unbind(1)) for h in range(block.heads)]
     return merged(block, torch.stack(heads, 1), x, head_norm, output_gate)
+
+
+def by_states(block, x, next_state, *, head_width, **around):
+    """Return the block's output; `next_state(head, t, state, k, v)` is a head's state after position t."""
+
+    def one_head(head, q, k, v):
+        state, outputs = torch.zeros(head_width, head_width, dtype=x.dtype), []
+        for t in range(len(x)):
+            state = next_state(head, t, state, k[t], v[t])
+            outputs.append(q[t] @ state / head_width**0.5)
+        return torch.stack(outputs)
+
+    return by_heads(block, x, one_head, **around)
 
 
 @register_reference("linear_attn")
@@ -77,18 +93,14 @@ def retention(block, x, *, rotate, head_width, **around):
 @register_reference("gla")
 def gla(block, x, *, head_width, **around):
     down, up = block.decay
-    decays = (sigmoid(x @ down.weight.T @ up.weight.T + up.bias)) ** (1 / 16)
+    decays = sigmoid(x @ down.weight.T @ up.weight.T + up.bias) ** (1 / 16)
     decays = decays.clamp(min=math.exp(-5))
 
-    def one_head(head, q, k, v):
-        state, outputs = torch.zeros(head_width, head_width, dtype=x.dtype), []
-        for t in range(len(x)):
-            alpha = decays[t, head * head_width : (head + 1) * head_width]
-            state = alpha[:, None] * state + torch.outer(k[t], v[t])
-            outputs.append(q[t] @ state / head_width**0.5)
-        return torch.stack(outputs)
+    def next_state(head, t, state, k, v):
+        alpha = decays[t, head * head_width : (head + 1) * head_width]
+        return alpha[:, None] * state + torch.outer(k, v)
 
-    return by_heads(block, x, one_head, **around)
+    return by_states(block, x, next_state, head_width=head_width, **around)
 
 
 def decays_of_heads(rates, x):
@@ -98,23 +110,19 @@ def decays_of_heads(rates, x):
 
 
 @register_reference("delta")
-def delta(block, x, *, gate, negative, head_width, **around):
-    betas = (2 if negative else 1) / (1 + torch.exp(-(x @ block.beta.weight.T)))
+def delta(block, x, *, gate, negative, **around):
+    betas = (2 if negative else 1) * sigmoid(x @ block.beta.weight.T)
 
-    def one_head(head, q, k, v):
-        state, outputs = torch.zeros(head_width, head_width, dtype=x.dtype), []
-        for t in range(len(x)):
-            held = (decays_of_heads(block.rates, x)[t, head] if gate else 1) * state
-            state = held + betas[t, head] * torch.outer(k[t], v[t] - k[t] @ held)
-            outputs.append(q[t] @ state / head_width**0.5)
-        return torch.stack(outputs)
+    def next_state(head, t, state, k, v):
+        held = (decays_of_heads(block.rates, x)[t, head] if gate else 1) * state
+        return held + betas[t, head] * torch.outer(k, v - k @ held)
 
-    return by_heads(block, x, one_head, **around)
+    return by_states(block, x, next_state, **around)
 
 
 @register_reference("delta_product")
 def delta_product(block, x, *, n, gate, negative, heads, head_width, qk_norm, head_norm, output_gate, **_):
-    betas = (2 if negative else 1) / (1 + torch.exp(-(x @ block.beta.weight.T).view(len(x), n, heads)))
+    betas = (2 if negative else 1) * sigmoid((x @ block.beta.weight.T).view(len(x), n, heads))
     rows = mapped(block, x).view(len(x), 1 + 2 * n, heads, head_width)
     decays = decays_of_heads(block.rates, x) if gate else torch.ones(len(x), heads, dtype=x.dtype)
     held, outputs = torch.zeros(heads, head_width, head_width, dtype=x.dtype), []
@@ -123,7 +131,7 @@ def delta_product(block, x, *, n, gate, negative, heads, head_width, qk_norm, he
         for h, state in enumerate(held):
             vectors = row[: 1 + n, h]
             if qk_norm == "l2":
-                vectors = vectors / torch.sqrt((vectors * vectors).sum(-1, keepdim=True) + 1e-6)
+                vectors = unit(vectors)
             state = decays[t, h] * state
             for key, value, beta in zip(vectors[1:], row[1 + n :, h], betas[t, :, h], strict=True):
                 state = state + beta * torch.outer(key, value - key @ state)
@@ -142,54 +150,44 @@ def channel_decays(rates, x, heads):
 
 
 @register_reference("kda")
-def kda(block, x, *, heads, head_width, **around):
+def kda(block, x, *, heads, **around):
     betas = sigmoid(x @ block.beta.weight.T)
     decays = channel_decays(block.rates, x, heads)
 
-    def one_head(head, q, k, v):
-        state, outputs = torch.zeros(head_width, head_width, dtype=x.dtype), []
-        for t in range(len(x)):
-            state = torch.diag(decays[t, head]) @ state
-            state = state + betas[t, head] * torch.outer(k[t], v[t] - k[t] @ state)
-            outputs.append(q[t] @ state / head_width**0.5)
-        return torch.stack(outputs)
+    def next_state(head, t, state, k, v):
+        state = torch.diag(decays[t, head]) @ state
+        return state + betas[t, head] * torch.outer(k, v - k @ state)
 
-    return by_heads(block, x, one_head, **around)
+    return by_states(block, x, next_state, **around)
 
 
 @register_reference("gdn2")
-def gdn2(block, x, *, heads, head_width, negative, **around):
+def gdn2(block, x, *, heads, negative, **around):
     decays = channel_decays(block.rates, x, heads)
     erased, written = (
-        (sigmoid(x @ gate.weight.T)).view(len(x), heads, -1) for gate in (block.erase, block.write)
+        sigmoid(x @ gate.weight.T).view(len(x), heads, -1) for gate in (block.erase, block.write)
     )
 
-    def one_head(head, q, k, v):
-        state, outputs = torch.zeros(head_width, head_width, dtype=x.dtype), []
-        for t in range(len(x)):
-            state = torch.diag(decays[t, head]) @ state
-            erase = (2 if negative else 1) * erased[t, head]
-            state = state - torch.outer(k[t], (erase * k[t]) @ state)
-            state = state + torch.outer(k[t], written[t, head] * v[t])
-            outputs.append(q[t] @ state / head_width**0.5)
-        return torch.stack(outputs)
+    def next_state(head, t, state, k, v):
+        state = torch.diag(decays[t, head]) @ state
+        erase = (2 if negative else 1) * erased[t, head]
+        return state - torch.outer(k, (erase * k) @ state) + torch.outer(k, written[t, head] * v)
 
-    return by_heads(block, x, one_head, **around)
+    return by_states(block, x, next_state, **around)
 
 
 @register_reference("rwkv7")
 def rwkv7(block, x, *, head_width, **around):
     g = block.gates
     slow = torch.tanh(x @ g.decay_in.weight.T) @ g.decay_out.weight.T + g.decay_offset
-    decays = torch.exp(-(2.718281828459045**-0.5) / (1 + torch.exp(-slow)))
+    decays = torch.exp(-(2.718281828459045**-0.5) * sigmoid(slow))
     rates = sigmoid(x @ g.rate_in.weight.T @ g.rate_out.weight.T + g.rate_offset)
 
     def one_head(head, q, k, v):
         own = slice(head * head_width, (head + 1) * head_width)
         state, outputs = torch.zeros(head_width, head_width, dtype=x.dtype), []
         for t in range(len(x)):
-            removed, rate = k[t] * g.removal[own], rates[t, own]
-            removed = removed / torch.sqrt((removed * removed).sum() + 1e-6)
+            removed, rate = unit(k[t] * g.removal[own]), rates[t, own]
             key = k[t] * (1 + (rate - 1) * g.replacement[own])
             transition = torch.diag(decays[t, own]) - torch.outer(rate * removed, removed)
             state = transition @ state + torch.outer(key, v[t])
@@ -224,7 +222,7 @@ def mlstm(block, x, *, forget, head_width, **around):
 def ssd(block, x, *, heads, head_width, state, qk_norm, head_norm, output_gate, **_):
     q, k, v = mapped(block, x).split([state, state, heads * head_width], 1)
     if qk_norm == "l2":
-        q, k = (each / torch.sqrt((each * each).sum(-1, keepdim=True) + 1e-6) for each in (q, k))
+        q, k = unit(q), unit(k)
     steps = torch.log(1 + torch.exp(x @ block.rates.map.weight.T + block.rates.step_offset))
     outputs, held = [], [torch.zeros(state, head_width, dtype=x.dtype) for _ in range(heads)]
     for t in range(len(x)):
