@@ -73,16 +73,15 @@ def verify_block(text: str, *, against: str | None = None, width: int = 32) -> P
     `package.path.Layer`, possibly with arguments; both are built at this width for the comparison. Raise
     ActivememError for a text that is not one block of a sequence, and for a layer that cannot be built.
     """
-    spec, is_name = lookup(text), lookup(text) is not None
-    if spec is not None and spec.role is Role.TRANSDUCER:
-        raise ActivememError(_TRANSDUCER.format(text))
-    recipe = parse(render(example_block(spec.name)) if spec else text)
+    is_name = lookup(text) is not None
+    recipe = parse(render(example_block(text)) if is_name else text)
     if not isinstance(recipe.root, nodes.BlockNode) or recipe.holes or recipe.dimensions:
         raise ActivememError(f"expected one block with all of its arguments, got {recipe.text}")
     node, text = recipe.root, recipe.text
     spec = spec_of(node.name)
     if spec.role is Role.TRANSDUCER:
-        raise ActivememError(_TRANSDUCER.format(text))
+        expected = "expected a block that maps one sequence to another"
+        raise ActivememError(f"{expected}, got the transducer {node.name}")
     if spec.package is not None:
         raise ActivememError(
             f"{text} is a layer of {spec.package}, so it has no other reference; "
@@ -107,8 +106,6 @@ def verify_block(text: str, *, against: str | None = None, width: int = 32) -> P
         checks=tuple(checks),
     )
 
-
-_TRANSDUCER = "expected a block that maps one sequence to another, got the transducer {}"
 
 _NO_LEAK = (
     conformance.sequences_are_independent,
