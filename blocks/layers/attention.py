@@ -244,7 +244,10 @@ def attend(
         visible = causal_mask(q, k) if visible is None else visible & causal_mask(q, k)
     if not fused:
         return attend_unfused(q, k, v, visible, dropout, scoring=scoring)
-    added = visible if scoring.bias is None else _biases(scoring.bias, visible)
+    added = visible
+    if scoring.bias is not None:
+        bias = scoring.bias if scoring.bias.dim() == 4 else scoring.bias[None]
+        added = bias if visible is None else bias.masked_fill(~visible, -torch.inf)
     with fused_kernels(on_gpu=k.is_cuda):
         return functional.scaled_dot_product_attention(q, k, v, attn_mask=added, scale=scale)
 
@@ -273,12 +276,6 @@ def _loses_gradients(k: Tensor) -> bool:
     The kernel cannot see that gradients are needed (torch 2.13).
     """
     return k.is_cuda and not torch.compiler.is_compiling() and debug_unwrap(k) is not k
-
-
-def _biases(bias: Tensor, visible: Tensor | None) -> Tensor:
-    """Return the numbers to add to scores, (batch or 1, heads, queries, keys); −∞ for hidden keys."""
-    bias = bias if bias.dim() == 4 else bias[None]
-    return bias if visible is None else bias.masked_fill(~visible, -torch.inf)
 
 
 def attend_unfused(

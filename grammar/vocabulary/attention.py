@@ -136,12 +136,17 @@ def _check(settings: Settings) -> str | None:
     return next(_faults(settings), None) or check_ramp(settings) or check_turns(settings)
 
 
+def odd_width_fault(settings: Settings, rotation: str, name: str = "head_width") -> str | None:
+    """Return a message if the width `name` is odd, so that its channels cannot be rotated in pairs."""
+    width = as_int(settings, name)
+    if width % 2:
+        return f"{rotation} rotates pairs of channels: expected an even {name}, got {width}"
+    return None
+
+
 def check_turns(settings: Settings) -> str | None:
     """Return a message if `pos=rope` rotates heads of an odd width, else None."""
-    width = as_int(settings, "head_width")
-    if as_word(settings, "pos") == "rope" and width % 2:
-        return f"pos=rope rotates pairs of channels: expected an even head_width, got {width}"
-    return None
+    return odd_width_fault(settings, "pos=rope") if as_word(settings, "pos") == "rope" else None
 
 
 def window_reach(settings: Settings, context: CostContext) -> Reach:

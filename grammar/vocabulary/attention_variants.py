@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from .attention import HEAD_WIDTH, HEADS, check_turns
+from .attention import HEAD_WIDTH, HEADS, check_turns, odd_width_fault
 from .matrix_states import head_norm
 from .spec import (
     Role,
-    Settings,
     Spec,
     as_int,
     as_word,
@@ -17,14 +16,6 @@ from .spec import (
     sees_the_past,
     word,
 )
-
-
-def _check_latents(settings: Settings) -> str | None:
-    width = as_int(settings, "rope_width")
-    if width % 2:
-        return f"rope rotates pairs of channels: expected an even rope_width, got {width}"
-    return None
-
 
 define(
     Spec(
@@ -93,7 +84,7 @@ define(
         source="DeepSeek-AI 2024 (DeepSeek-V2), equations 9 to 19",
         reach=sees_everything,
         state=lambda settings, _context: as_int(settings, "latent") + as_int(settings, "rope_width"),
-        check=_check_latents,
+        check=lambda settings: odd_width_fault(settings, "rope", "rope_width"),
         compares_positions=lambda settings: as_int(settings, "rope_width") > 0,
     ),
 )

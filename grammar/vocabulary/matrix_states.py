@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from .attention import HEAD_WIDTH, HEADS
+from .attention import HEAD_WIDTH, HEADS, odd_width_fault
 from .spec import (
     CostContext,
     Parameter,
@@ -115,13 +115,6 @@ def rotated_pairs(settings: Settings) -> int:
     return 0 if channels_per_pair is None else as_int(settings, "state") // channels_per_pair
 
 
-def _check_rotation(settings: Settings) -> str | None:
-    width = as_int(settings, "head_width")
-    if as_bool(settings, "rotate") and width % 2:
-        return f"rotate=true rotates pairs of channels: expected an even head_width, got {width}"
-    return None
-
-
 define(
     _recurrence(
         "linear_attn",
@@ -146,7 +139,9 @@ define(
         ),
         simpler=("linear_attn",),
         output_gate="silu",
-        check=_check_rotation,
+        check=lambda settings: (
+            odd_width_fault(settings, "rotate=true") if as_bool(settings, "rotate") else None
+        ),
         export_fault=None,
     ),
     _recurrence(

@@ -261,7 +261,9 @@ def _add_gradients(
     read = p
     if kept is not None:
         dy, read = dy * tile.form.kept_scale, p * kept
-    _add_to_values(tile, into, dy, read)
+    _add_by_key(tile, (into.v, into.extra_values), dy, read)
+    if tile.form.pos_values and into.vectors is not None:
+        _add_by_distance(tile, into.vectors, dy, tile.by_distance(read))
     ds = _by_weights(tile, dy, buffer)
     if kept is not None:
         ds.mul_(kept)
@@ -280,12 +282,6 @@ def _by_weights(tile: _Tile, dy: Tensor, buffer: Tensor) -> Tensor:
         else:
             within.add_(skew(torch.bmm(dy, vectors.mT), tile.piece, 0.0))
     return buffer
-
-
-def _add_to_values(tile: _Tile, into: WindowInputs, dy: Tensor, weights: Tensor) -> None:
-    _add_by_key(tile, (into.v, into.extra_values), dy, weights)
-    if tile.form.pos_values and into.vectors is not None:
-        _add_by_distance(tile, into.vectors, dy, tile.by_distance(weights))
 
 
 def _add_to_scores(tile: _Tile, into: WindowInputs, q: Tensor, ds: Tensor) -> None:
