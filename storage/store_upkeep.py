@@ -61,19 +61,6 @@ _WRITTEN_AGAIN: Final = (*MEASURED_LATER, "tuned_outputs", "taken")
 """Datasets whose files may be replaced after an attempt's row is written."""
 
 
-def compact(quarantine: Quarantine, dataset: str, partition: Path) -> int:
-    """Merge a partition's intact files into one new file, and remove the old files.
-
-    Return the number of files that were merged. Two simultaneous compactions leave two merged files with the
-    same rows, and a crash may also leave duplicate rows. Readers count duplicate rows once, and the next
-    compaction merges them.
-    """
-    contents = load_partition(partition, quarantine)
-    if not contents or (len(contents) == 1 and is_compacted(next(iter(contents)))):
-        return 0
-    return _replace(quarantine.layout.place, dataset, partition, contents)
-
-
 def _replace(place: Place, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> int:
     write_merged(place, dataset, partition, merge(dataset, contents))
     remove_merged(place, dataset, partition, contents)
@@ -370,15 +357,19 @@ class StoreUpkeep:
     def compact(self) -> int:
         """Merge small files and remove leftovers; return how many files were merged.
 
-        This method may run while others write, read and compact, and may be killed at any moment.
+        This method may run while others write, read and compact, and may be killed at any moment. Rows that
+        are then in several files count once, and the next compaction merges them.
         """
         self.clean()
         remove_leases(self._layout, last_numbers(self._quarantine))
-        return sum(
-            compact(self._quarantine, dataset, partition)
-            for dataset in SCHEMAS
-            for partition in self._layout.partitions(dataset)
-        )
+        merged = 0
+        for dataset, partition in (
+            (each, path) for each in SCHEMAS for path in self._layout.partitions(each)
+        ):
+            contents = load_partition(partition, self._quarantine)
+            if len(contents) > 1 or not all(map(is_compacted, contents)):
+                merged += _replace(self._layout.place, dataset, partition, contents)
+        return merged
 
     def merge_ended(self, study: str, *, at_least: int) -> int:
         """Merge the data files of a study's ended attempts.

@@ -28,6 +28,7 @@ from ..core.block import Block, Context, register_block
 from ..core.initialisation import Initialisable, Linear, WeightRole, roles
 from ..core.operations import ACTIVATIONS, SavedContext, without_autocast
 from ..core.residual_stack import PoolingLayer, ResidualStack, Sublayer
+from .convolutions import zero_masked
 from .feedforward import Activation
 
 
@@ -64,8 +65,7 @@ class AttentionPool(Block):
         scores = self.score(x)  # (batch, length)
         if mask is not None:
             scores = scores.masked_fill(~mask, -torch.inf)
-            x = x.masked_fill(~mask.unsqueeze(-1), 0.0)
-        return (scores.softmax(-1).unsqueeze(1) @ x).squeeze(1)
+        return (scores.softmax(-1).unsqueeze(1) @ zero_masked(x, mask)).squeeze(1)
 
 
 @register_block("mean_pool")
@@ -79,7 +79,7 @@ class MeanPool(Block):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         if mask is None:
             return x.mean(1)
-        return x.masked_fill(~mask.unsqueeze(-1), 0.0).sum(1) / mask.sum(1, keepdim=True)
+        return zero_masked(x, mask).sum(1) / mask.sum(1, keepdim=True)
 
 
 @register_block("last")
@@ -131,9 +131,8 @@ def try_fused_pooling(
         return None
     if inputs.shape[:2].numel() * entry.out_features <= _MAX_BUFFER_CPU:
         return None
-    x = torch.cat([inputs, inputs.new_ones(inputs.shape[:2]).unsqueeze(-1)], -1)
-    if mask is not None:
-        x = x.masked_fill(~mask.unsqueeze(-1), 0.0)  # also in the column of ones, which weights the sums
+    ones = inputs.new_ones(inputs.shape[:2]).unsqueeze(-1)
+    x = zero_masked(torch.cat([inputs, ones], -1), mask)  # also the column of ones, which weights the sums
     weight = torch.cat([entry.weight, entry.bias[:, None]], 1)
     with without_autocast(x.device):  # sums over thousands of positions keep the precision of the inputs
         match second.part:
