@@ -11,7 +11,6 @@ from .nodes import (
     ChoiceDimension,
     HoleNode,
     IntegerDimension,
-    Node,
     RepeatNode,
     SeriesNode,
     SumNode,
@@ -67,7 +66,7 @@ def cross_attention_heads(node: Value) -> tuple[int, int]:
     return DEFAULT_HEADS, DEFAULT_HEAD_WIDTH
 
 
-def mixing_sublayers(node: Node) -> list[Node]:
+def mixing_sublayers(node: Value) -> list[Value]:
     """Return the sub-layers of a stack that mix positions, in order; tied copies count as one.
 
     In a decoder, a cross-attention follows each of them.
@@ -83,7 +82,7 @@ def mixing_sublayers(node: Node) -> list[Node]:
             return [node] if mixes_positions(node) else []
 
 
-def cross_attention_width(node: Node) -> int:
+def cross_attention_width(node: Value) -> int:
     """Return the total width of the heads of all cross-attentions in a decoder's stack."""
     return sum(math.prod(cross_attention_heads(each)) for each in mixing_sublayers(node))
 

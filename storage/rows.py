@@ -28,11 +28,8 @@ Int64 = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
 
 _COLUMN_TYPES: Final = {
     Text: pl.String(),
-    Text | None: pl.String(),
     Int32: pl.Int32(),
-    Int32 | None: pl.Int32(),
     Int64: pl.Int64(),
-    Int64 | None: pl.Int64(),
     float: pl.Float64(),
     tuple[tuple[Text, float], ...]: pl.List(pl.Struct({"name": pl.String(), "value": pl.Float64()})),
     AwareDatetime: pl.Datetime("us", "UTC"),
@@ -200,7 +197,9 @@ class AttemptRows(NamedTuple):
 
 
 def _columns(row: type) -> dict[str, pl.DataType]:
-    return {name: _COLUMN_TYPES[kind] for name, kind in get_type_hints(row, include_extras=True).items()}
+    kinds = get_type_hints(row, include_extras=True)
+    optional = {name: args[0] for name, kind in kinds.items() if type(None) in (args := get_args(kind))}
+    return {name: _COLUMN_TYPES[kind] for name, kind in (kinds | optional).items()}
 
 
 TRIALS: Final = pl.Schema(_columns(TrialRow))
