@@ -4,3 +4,42 @@ from .machine_settings import SettingsError as SettingsError
 from .machine_settings import load_settings as load_settings
 from .output import SCHEMA as SCHEMA
 from .pages import PAGES as PAGES
+
+# isort: split
+# Not promised: for commands, which load them when they run, and for tests.
+from .live.display import download_progress as download_progress
+from .live.run import run_from_options as run_from_options
+from .live.watch import print_end as print_end
+from .live.watch import watch_study as watch_study
+from .machine_settings import open_results as open_results
+from .missing_results import no_models_note as no_models_note
+from .missing_results import note_missing_results as note_missing_results
+from .missing_results import note_old_values as note_old_values
+from .missing_results import note_other_results as note_other_results
+from .missing_results import note_other_settings as note_other_settings
+from .missing_results import note_stale_trials as note_stale_trials
+from .missing_results import require_results as require_results
+from .missing_results import train_command as train_command
+from .pages import pages_schema as pages_schema
+from .views.blocks import format_passport as format_passport
+from .views.datasets import format_datasets as format_datasets
+from .views.missing import cost_words as cost_words
+from .views.missing import format_missing as format_missing
+from .views.missing import request_words as request_words
+from .views.models import format_kept_models as format_kept_models
+from .views.models import format_model as format_model
+from .views.paper import format_sheet as format_sheet
+from .views.paper import sheet_to_markdown as sheet_to_markdown
+from .views.query import format_answer as format_answer
+from .views.settings import format_settings as format_settings
+from .views.status import explain_failures as explain_failures
+from .views.status import format_best_points as format_best_points
+from .views.status import format_exported as format_exported
+from .views.status import format_studies as format_studies
+from .views.status import format_unfinished as format_unfinished
+from .views.status import page_keys as page_keys
+from .views.status import status_keys as status_keys
+from .views.status import studies_with_status as studies_with_status
+from .views.store_upkeep import format_clean as format_clean
+from .views.store_upkeep import format_forgotten as format_forgotten
+from .views.trial_lines import TrialNameColumns as TrialNameColumns

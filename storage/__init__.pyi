@@ -35,8 +35,10 @@ from .leases import this_process as this_process
 from .place import FolderPlace as FolderPlace
 from .place import is_address as is_address
 from .place import new_compacted_path as new_compacted_path
+from .rows import KEY_COLUMNS as KEY_COLUMNS
 from .rows import METRICS as METRICS
 from .rows import TRIALS as TRIALS
+from .rows import has_trial as has_trial
 from .rows import metric_frame as metric_frame
 from .rows import trial_frame as trial_frame
 from .store import open_layout as open_layout

@@ -1,6 +1,7 @@
 """Commands, one file for each group.
 
-A command parses its arguments and delegates.
+A command parses its arguments and delegates. It takes what it needs from the names of folders, such as
+`reporting.open_study`, so that it is loaded when the command runs.
 
 `catalog` lists and shows all names for studies. The groups are `recipe`, `block`, `study`, `probe`,
 `model`, `table`, `curve`, `claim`, `paper`, `report`, `store`, `data` and `config`; `study_search` has

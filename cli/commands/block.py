@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ... import cli
 from ..json_output import print_json
 from ..options import JsonOption, number_option
 from ..output import EXIT_FAILED, EXIT_WRONG_INPUT, print_stdout, waiting
@@ -50,8 +51,6 @@ def verify(
     without a GPU, set the environment variable TRITON_INTERPRET=1. A check is skipped if the block has no
     reference, or states no reach. Exits with 1 if a check fails, and with 2 if the layers cannot be compared.
     """
-    from ..views.blocks import format_passport
-
     with waiting(f"checking {name}"):
         from ...blocks.testing.passport import verify_block  # loads torch
 
@@ -59,7 +58,7 @@ def verify(
     if as_json:
         print_json(found)
     else:
-        print_stdout(format_passport(found))
+        print_stdout(cli.format_passport(found))
     if not found.passed:
         raise typer.Exit(EXIT_FAILED)
     if not found.comparable:

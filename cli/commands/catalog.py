@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 
+from ... import cli
 from ...errors import ActivememError, hint
+from ...plugins import broken_plugins
 from ..json_output import print_json
 from ..options import JsonOption
 from ..output import print_stdout
@@ -35,7 +37,6 @@ def list_(
     publication it is from. Samplers are those of Optuna, and some that know recipes. A name from a plug-in
     also has the name of the plug-in. Plug-ins that cannot be used are listed on standard error.
     """
-    from ...plugins import broken_plugins
     from ..views import catalog
 
     broken = broken_plugins()
@@ -108,6 +109,4 @@ def json_schema() -> None:
     """Print one JSON Schema for the --json output of all commands, with a property for each."""
     import json
 
-    from ..pages import pages_schema
-
-    print_stdout(json.dumps(pages_schema(), indent=1, ensure_ascii=False))
+    print_stdout(json.dumps(cli.pages_schema(), indent=1, ensure_ascii=False))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from ... import cli, reporting
 from ..json_output import print_page
 from ..options import JsonOption, LastRunStudy, ResultsOption
 from ..output import output_width, print_stdout
@@ -21,38 +22,28 @@ def check(study: LastRunStudy = None, *, results: ResultsOption = None, as_json:
     If STUDY is a name, the command uses this study as it last ran, with its --set overrides. If STUDY is a
     path, it uses the file as it is now. Exits with 1 if a claim is refuted, or if no trial has ended.
     """
-    from ...reporting.claims.terminal import (
-        after_results_sentences,
-        claims_to_terminal,
-        measured_sentences,
-        settings_sentences,
-    )
-    from ...reporting.claims.verdicts import ClaimError, Verdict
-    from ...reporting.outcomes import provenance
-    from ...reporting.results import last_run_note
-    from ..machine_settings import open_results
-    from ..missing_results import note_missing_results, note_other_settings
-
-    chosen = open_results(study, results)
+    chosen = cli.open_results(study, results)
     if not chosen.study.claims:
-        note = last_run_note(chosen, "claim", "check")
-        raise ClaimError(f"study {chosen.study.name} has no claims: it has no [[claim]]{note}")
+        note = reporting.last_run_note(chosen, "claim", "check")
+        raise reporting.ClaimError(f"study {chosen.study.name} has no claims: it has no [[claim]]{note}")
     now = chosen.now
     found = now.claims()
-    has_no_results = note_missing_results(chosen)
+    has_no_results = cli.note_missing_results(chosen)
     if as_json:
         ours, overrides = chosen.study.source_sheet.names("ours"), chosen.study.document.overrides
         print_page("claim check", study=chosen.study.name, overrides=overrides, ours=ours, claims=found)
     else:
         ids = {trial.id for trial in chosen.study.trials} | set(now.counted_outcomes["trial"])
         settings = (
-            *after_results_sentences(chosen.study, chosen.store),
-            *settings_sentences(chosen.study, now.outcomes),
+            *reporting.after_results_sentences(chosen.study, chosen.store),
+            *reporting.settings_sentences(chosen.study, now.outcomes),
         )
-        footer, measured = provenance(ids, now.outcomes), measured_sentences(chosen.study)
+        footer, measured = reporting.provenance(ids, now.outcomes), reporting.measured_sentences(chosen.study)
         print_stdout(
-            claims_to_terminal(found, footer, measured=measured, settings=settings, width=output_width())
+            reporting.claims_to_terminal(
+                found, footer, measured=measured, settings=settings, width=output_width()
+            )
         )
-        note_other_settings(chosen, "claim", "check")
-    if has_no_results or any(each.verdict is Verdict.REFUTED for each in found):
+        cli.note_other_settings(chosen, "claim", "check")
+    if has_no_results or any(each.verdict is reporting.Verdict.REFUTED for each in found):
         raise typer.Exit(EXIT_REFUTED)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import typer
 
+from ... import cli, storage
 from ..json_output import print_page
 from ..options import JsonOption
 from ..output import print_stdout
@@ -21,27 +22,26 @@ def show(as_json: JsonOption = False) -> None:
     in the nearest activemem.toml, in the working directory or above it. The first value that is found
     applies, else the default.
     """
-    from ...storage.place import is_address
-    from ..machine_settings import SETTING_NAMES, load_settings
-
-    found = load_settings()
+    found = cli.load_settings()
     folders = {
         "results": str(found.results.resolve() if isinstance(found.results, Path) else found.results),
         "data": str(found.data.resolve()),
         "track": {
-            name: place if is_address(place) else str(Path(place).resolve())
+            name: place if storage.is_address(place) else str(Path(place).resolve())
             for name, place in found.track.items()
         },
         "plugins": [str(path.resolve()) for path in found.plugins],
     }
     values = found.values.model_dump() | folders
     if as_json:
-        settings = {name: {"value": values[name], "source": found.sources[name]} for name in SETTING_NAMES}
+        settings = {
+            name: {"value": values[name], "source": found.sources[name]} for name in cli.SETTING_NAMES
+        }
         print_page("config show", settings=settings)
         return
-    shown = {name: "–" if values[name] is None else _format_value(values[name]) for name in SETTING_NAMES}
-    names, width = max(map(len, SETTING_NAMES)), max(map(len, shown.values()))
-    for name in SETTING_NAMES:
+    shown = {name: "–" if values[name] is None else _format_value(values[name]) for name in cli.SETTING_NAMES}
+    names, width = max(map(len, cli.SETTING_NAMES)), max(map(len, shown.values()))
+    for name in cli.SETTING_NAMES:
         print_stdout(f"{name:<{names}}   {shown[name]:<{width}}   {found.sources[name]}")
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, get_args
 
 import typer
 
+from ... import cli, reporting
 from ...reporting.curves.figure_format import FigureFormat
 from ..json_output import print_page
 from ..options import JsonOption, LastRunStudy, ResultsOption
@@ -45,12 +46,9 @@ def render(
     path, it uses the file as it is now. With --json the command prints the numbers in the figures and draws
     nothing. Exits with 1 if the store has no results.
     """
-    from ..machine_settings import open_results
-    from ..missing_results import note_other_settings, require_results
-
-    chosen = open_results(study, results)
+    chosen = cli.open_results(study, results)
     curves = chosen.curves(curve)
-    require_results(chosen)
+    cli.require_results(chosen)
     names = [each.name for each in curves]
     image_format, paths = _output_files(chosen.study.name, names, out, image_format)
     if as_json:
@@ -61,15 +59,13 @@ def render(
             with waiting(f"drawing {path}"):
                 path.write_bytes(each.render(image_format))
             print_stdout(str(path))
-        note_other_settings(chosen, "curve")
+        cli.note_other_settings(chosen, "curve")
 
 
 def _output_files(
     study: str, names: list[str], out: str | None, image_format: FigureFormat | None
 ) -> tuple[FigureFormat, list[Path]]:
     """Return the format and the path of each figure's file. `out` is one file, or a folder for all."""
-    from ...reporting.curves.curve import CurveError
-
     is_folder = out is None or out.endswith("/") or Path(out).is_dir()
     if out is None or is_folder or (len(names) > 1 and not Path(out).suffix):
         image_format = image_format or "svg"
@@ -77,12 +73,16 @@ def _output_files(
         return image_format, [folder / f"{study}-{name}.{image_format}" for name in names]
     if len(names) > 1:
         listed = ", ".join(names)
-        raise CurveError(f"--out: expected a folder such as {out}/ for {len(names)} figures: {listed}")
+        raise reporting.CurveError(
+            f"--out: expected a folder such as {out}/ for {len(names)} figures: {listed}"
+        )
     suffix = Path(out).suffix.removeprefix(".").lower()
     if image_format is not None and suffix not in ("", image_format):
-        raise CurveError(f"--out: expected a name in .{image_format}, as --format says, got '{out}'")
+        raise reporting.CurveError(
+            f"--out: expected a name in .{image_format}, as --format says, got '{out}'"
+        )
     for known in get_args(FigureFormat):
         if known == (image_format or suffix):
             return known, [Path(out)]
     others = "or --format" if suffix else f"--format, or a folder such as {out}/"
-    raise CurveError(f"--out: expected a name in .svg, .png or .pdf, {others}, got '{out}'")
+    raise reporting.CurveError(f"--out: expected a name in .svg, .png or .pdf, {others}, got '{out}'")

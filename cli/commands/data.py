@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ... import cli, studies
 from ..json_output import print_page
 from ..options import DataOption, JsonOption
 from ..output import EXIT_FAILED, EXIT_INTERRUPTED, print_stderr, print_stdout
@@ -23,16 +24,13 @@ app = typer.Typer(
 def list_(data: DataOption = None, as_json: JsonOption = False) -> None:
     """List all corpora with their size, folder on this machine, licence and source."""
     from ...engine.corpora.availability import check_availability
-    from ...studies.catalog.datasets import dataset_names, require_dataset
-    from ..machine_settings import load_settings
-    from ..views import datasets as views
 
-    folder = load_settings({"data": data}).data
-    found = [check_availability(require_dataset(name), folder) for name in dataset_names()]
+    folder = cli.load_settings({"data": data}).data
+    found = [check_availability(studies.require_dataset(name), folder) for name in studies.dataset_names()]
     if as_json:
         print_page("data list", datasets=found)
     else:
-        print_stdout(views.format_datasets(found))
+        print_stdout(cli.format_datasets(found))
 
 
 @app.command()
@@ -56,19 +54,16 @@ def fetch(
     treebanks. For these, the command explains where to get the files and where to put them.
     """
     from ...engine.corpora.download import copy_from, fetch
-    from ...studies.catalog.datasets import require_dataset
-    from ..live.display import download_progress
-    from ..machine_settings import load_settings
 
-    folder = load_settings({"data": data}).data
+    folder = cli.load_settings({"data": data}).data
     fetched: list[dict[str, object]] = []
-    for dataset in [require_dataset(name) for name in names]:
+    for dataset in [studies.require_dataset(name) for name in names]:
         if dataset.installed:
             print_stderr(f"{dataset.name} is part of activemem")
             fetched.append({"name": dataset.name, "files": ()})
             continue
         try:
-            with download_progress() as progress:
+            with cli.download_progress() as progress:
                 files = (
                     copy_from(dataset, Path(source), folder) if source else fetch(dataset, folder, progress)
                 )
@@ -97,12 +92,10 @@ def check(
     Exits with 1 if files are missing or differ from the published ones.
     """
     from ...engine.corpora.availability import available_datasets, check_availability
-    from ...studies.catalog.datasets import dataset_names, require_dataset
-    from ..machine_settings import load_settings
     from ..views import datasets as views
 
-    folder = load_settings({"data": data}).data
-    datasets = [require_dataset(name) for name in names or dataset_names()]
+    folder = cli.load_settings({"data": data}).data
+    datasets = [studies.require_dataset(name) for name in names or studies.dataset_names()]
     if not names:
         datasets = available_datasets(datasets, folder)
     found: list[Availability] = []

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from ... import cli, reporting, storage, studies
+from ...studies.text.errors import command_line
 from ...studies.text.units import WIDTH, plural
 from ..json_output import print_page
 from ..options import JsonOption, ResultsOption, number_option
@@ -15,9 +19,7 @@ from ..output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG_INPUT, print_stde
 from .study import StudyName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ... import ProbeResult, Store, Study, StudyResults
+    from ... import ProbeResult
 
 app = typer.Typer(
     help="Measure trained models: what they remember of their input, and what they write.",
@@ -49,10 +51,7 @@ def run(
     time_limit_s is skipped. The study needs `keep_weights = true`. Exits with 1 if weights are missing or
     unusable, and with 2 if no trial is done.
     """
-    from ...studies.text.errors import command_line
-    from ..machine_settings import load_settings
-
-    settings = load_settings({"results": results})
+    settings = cli.load_settings({"results": results})
     opened = _open_with_weights(study, settings.store)
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -90,11 +89,7 @@ def lm_eval(
     `lm_eval[lambada,acc]`. The command replaces the scores of an earlier call. The study needs `keep_weights
     = true`, and the command needs the extra `activemem[lm-eval]`.
     """
-    from pathlib import Path
-
-    from ..machine_settings import load_settings
-
-    opened = _open_with_weights(study, load_settings({"results": results}).store)
+    opened = _open_with_weights(study, cli.load_settings({"results": results}).store)
     found = opened.evaluate(tasks, None if folder is None else Path(folder))
     if any(probed.failed for _, probed in _print_probes(opened.study, found)):
         raise typer.Exit(EXIT_FAILED)
@@ -133,12 +128,8 @@ def compare(
     the same seed, for the same lines. It prints BLEU, the mean and 95 % interval of BLEU over the resamples,
     and the difference from the baseline with its p-value.
     """
-    from ...reporting.output_comparison import compare_outputs
-    from ..machine_settings import open_results
-    from ..views import query as view
-
-    opened = open_results(study, results)
-    differences = compare_outputs(
+    opened = cli.open_results(study, results)
+    differences = reporting.compare_outputs(
         opened.study,
         opened.store,
         baseline,
@@ -148,17 +139,14 @@ def compare(
     if as_json:
         print_page("probe compare", differences=differences.to_dicts())
     else:
-        print_stdout(view.format_answer(differences.drop("trial", "baseline_trial"), "rich"))
+        print_stdout(cli.format_answer(differences.drop("trial", "baseline_trial"), "rich"))
 
 
-def _open_with_weights(name: str, store: Store) -> StudyResults:
-    from ...reporting.results import open_study
-    from ...studies.planning.status import stored_outcomes, study_outcomes
-    from ..missing_results import train_command
+def _open_with_weights(name: str, store: storage.Store) -> reporting.StudyResults:
 
-    opened = open_study(name, store)
-    study, command = opened.study, train_command(opened.study, store)
-    outcomes = study_outcomes(study, stored_outcomes(store, study))
+    opened = reporting.open_study(name, store)
+    study, command = opened.study, cli.train_command(opened.study, store)
+    outcomes = studies.study_outcomes(study, studies.stored_outcomes(store, study))
     done = [trial for trial, status in outcomes.select("trial", "status").iter_rows() if status == "done"]
     if not done:
         print_stderr(
@@ -175,13 +163,11 @@ def _open_with_weights(name: str, store: Store) -> StudyResults:
 
 
 def _print_probes(
-    study: Study, probes: Iterator[ProbeResult], verb: str = "probed"
+    study: studies.Study, probes: Iterator[ProbeResult], verb: str = "probed"
 ) -> list[tuple[str, ProbeResult]]:
     """Print a line for each new measurement, then counts. Return all results, each after its status."""
-    from ..views.trial_lines import TrialNameColumns
-
     found: list[tuple[str, ProbeResult]] = []
-    columns = TrialNameColumns.of(study)
+    columns = cli.TrialNameColumns.of(study)
     for probed in probes:
         if not probed.metrics and probed.reason is None:
             found.append((_STORED, probed))
@@ -201,11 +187,10 @@ def _print_probes(
 
 
 def _headline(metrics: Mapping[str, float]) -> str:
-    from ...studies.catalog.metrics import TUNED_METRIC, find_metric
 
-    if TUNED_METRIC not in metrics and "memory_change" in metrics:
+    if studies.TUNED_METRIC not in metrics and "memory_change" in metrics:
         return f"Δ {metrics['memory_change']:.3f}"
-    if TUNED_METRIC not in metrics:
+    if studies.TUNED_METRIC not in metrics:
         name, value = next(iter(metrics.items()))
-        return f"{name} {find_metric(name).format(value)}"
-    return f"BLEU {metrics[TUNED_METRIC]:.1f} with a beam of {metrics['beam_tuned']:.0f}"
+        return f"{name} {studies.find_metric(name).format(value)}"
+    return f"BLEU {metrics[studies.TUNED_METRIC]:.1f} with a beam of {metrics['beam_tuned']:.0f}"

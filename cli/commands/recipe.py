@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Annotated, Literal
 
 import typer
 
+from ... import cli, grammar, reporting
 from ..help_panels import EVERY_DAY
 from ..json_output import print_json, print_page
 from ..options import (
@@ -30,22 +32,20 @@ def check(recipe: RecipeText, as_json: JsonOption = False) -> None:
 
     For a wrong recipe, print all of its faults.
     """
-    from ...grammar import RecipeError, Space, parse
-
     try:
-        found = parse(recipe)
-    except RecipeError as error:
+        found = grammar.parse(recipe)
+    except grammar.RecipeError as error:
         if as_json:
             print_page("recipe check", text=error.text, holes=(), dimensions=(), faults=error.faults)
         raise
     if as_json:
-        dimensions, space = [name for name, _ in found.dimensions], Space(found).count
+        dimensions, space = [name for name, _ in found.dimensions], grammar.Space(found).count
         keys = {"text": found.text, "id": found.id, "holes": found.holes}
         print_page("recipe check", **keys, dimensions=dimensions, space=space, faults=())
         return
     print_stdout(f"{found.text}   id {found.id}")
     if found.dimensions:
-        print_stdout(str(Space(found).count))
+        print_stdout(str(grammar.Space(found).count))
 
 
 @app.command()
@@ -54,9 +54,7 @@ def render(recipe: RecipeText, as_json: JsonOption = False) -> None:
 
     Rendering the canonical text gives the same text again.
     """
-    from ...grammar import parse
-
-    found = parse(recipe)
+    found = grammar.parse(recipe)
     if as_json:
         print_page("recipe render", found)
     else:
@@ -85,13 +83,10 @@ def show(
     attention. `fixed state` is memory of a fixed size, such as the last inputs of a convolution or the hidden
     vector of a recurrent layer.
     """
-    from ...grammar import configure
-    from ...reporting.recipes.display import show_recipe
-
     if as_json and recipe_format != "text":
         raise typer.BadParameter(f"expected --json or --format {recipe_format}, got both")
-    config = configure(d_model=d_model, vocab=vocab, causal=causal)
-    shown = show_recipe(recipe, config, length=length, batch=batch)
+    config = grammar.configure(d_model=d_model, vocab=vocab, causal=causal)
+    shown = reporting.show_recipe(recipe, config, length=length, batch=batch)
     if as_json:
         print_json(shown.costs)
     else:
@@ -119,11 +114,8 @@ def compare(
     The reach is how many tokens to the left and right an output depends on. The quantities are the same as
     in `recipe show`.
     """
-    from ...grammar import configure
-    from ...reporting.recipes.display import compare_recipes
-
-    config = configure(d_model=d_model, vocab=vocab, causal=causal)
-    compared = compare_recipes(recipes, config, length=length, batch=batch)
+    config = grammar.configure(d_model=d_model, vocab=vocab, causal=causal)
+    compared = reporting.compare_recipes(recipes, config, length=length, batch=batch)
     if as_json:
         print_page("recipe compare", recipes=compared.costs)
     else:
@@ -153,18 +145,13 @@ def nearest(
     costs 1, an operator 0.5, and a number less than 0.5. Each result is the mean over the seeds of one
     cell, with its spread.
     """
-    from ...reporting.recipes.nearest import format_nearest, nearest_recipes
-    from ..machine_settings import load_settings
-
-    store = load_settings({"results": results}).store
-    found = nearest_recipes(recipe, store, count=count, task=task, metric=metric)
+    store = cli.load_settings({"results": results}).store
+    found = reporting.nearest_recipes(recipe, store, count=count, task=task, metric=metric)
     if as_json:
-        from ...grammar import parse
-
-        asked = parse(recipe)
+        asked = grammar.parse(recipe)
         print_page("recipe nearest", recipe=asked.text, id=asked.id, nearest=found)
     else:
-        print_stdout(format_nearest(found))
+        print_stdout(reporting.format_nearest(found))
 
 
 @app.command()
@@ -195,13 +182,9 @@ def sample(
     If the recipe has ranges of real numbers, the command first draws the rest of the architecture, and then
     the numbers. Parameters and FLOPs are counted as in `recipe show`, for one sequence.
     """
-    from random import Random
-
-    from ...grammar import Budget, Space, parse
-
     budget = None
     if max_parameters is not None or max_flops is not None:
-        budget = Budget(
+        budget = grammar.Budget(
             max_parameters=max_parameters,
             max_flops=max_flops,
             d_model=d_model,
@@ -209,7 +192,7 @@ def sample(
             length=length,
             causal=causal,
         )
-    space = Space(parse(recipe), budget)
+    space = grammar.Space(grammar.parse(recipe), budget)
     remaining = space.remaining(Random(seed)) if budget else None
     members = space.sample_distinct(count, Random(seed))
     if as_json:

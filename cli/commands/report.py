@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from ... import cli, reporting
 from ..environment import TOKEN_VARIABLE
 from ..json_output import print_page
 from ..options import JsonOption, LastRunStudy, ResultsOption
@@ -52,11 +53,8 @@ def build(
     figures (PDF files next to it), claims and provenance. Include it with \input in a paper that uses the
     class of NeurIPS, ICML or ACL. Exits with 1 if the store has no results.
     """
-    from ..machine_settings import open_results
-    from ..missing_results import require_results
-
-    found = open_results(study, results)
-    require_results(found)
+    found = cli.open_results(study, results)
+    cli.require_results(found)
     suffixes = ("", ".html", ".htm") if report_format == "html" else ("", ".tex")
     if out is not None and out.suffix.lower() not in suffixes:
         expected = f"expected a name in {suffixes[1]} for --format {report_format}"
@@ -110,17 +108,14 @@ def serve(
     Claims, tables, figures, progress, learning curves and failures are updated as results arrive. Pages are
     read-only. Only this machine has access, unless --host allows others.
     """
-    from ...reporting.serve.http_server import Access, PageServer, ServeError
-    from ..machine_settings import load_settings
-
-    store = load_settings({"results": results}).store
-    access = Access(host=host, token=token or None)
+    store = cli.load_settings({"results": results}).store
+    access = reporting.Access(host=host, token=token or None)
     try:
-        server = PageServer(store, access, port)
+        server = reporting.PageServer(store, access, port)
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise
-        raise ServeError(
+        raise reporting.ServeError(
             f"port {port}: expected a free port, got one that is in use; choose another with --port"
         ) from error
     shown = f"[{host}]" if ":" in host else host

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ... import cli, storage
 from ..json_output import print_json, print_page
 from ..options import JsonOption, ResultsOption
 from ..output import EXIT_FAILED, print_stdout
 
 if TYPE_CHECKING:
-    from ...storage import Store
     from ...storage.store_upkeep import Finding
 
 app = typer.Typer(help="Check, repair and clean up the store of results.", no_args_is_help=True)
@@ -48,41 +48,35 @@ def clean(*, dry_run: DryOption = False, results: ResultsOption = None, as_json:
 
     Rows, weights and quarantined files are kept.
     """
-    from ..views import store_upkeep as views
-
     store = _open_store(results)
     found = store.upkeep.clean(dry=dry_run)
     if as_json:
         print_page("store clean", removed=not dry_run, leftovers=found)
     else:
-        print_stdout("\n".join(views.format_clean(found, dry=dry_run)))
+        print_stdout("\n".join(cli.format_clean(found, dry=dry_run)))
 
 
-def _open_store(results: str | None) -> Store:
+def _open_store(results: str | None) -> storage.Store:
     """Return the store of --results, else the configured one. Raise StoreError for a missing folder."""
-    from ...storage import StoreError
-    from ..machine_settings import load_settings
-
-    store = load_settings({"results": results}).store
+    store = cli.load_settings({"results": results}).store
     if results is not None and not store.root.is_dir():
-        raise StoreError(f"{store.root}: expected the folder of a store, got none; correct --results")
+        raise storage.StoreError(f"{store.root}: expected the folder of a store, got none; correct --results")
     return store
 
 
 def _report_faults(
-    store: Store, results: str | None, moved: tuple[Finding, ...] | None, *, as_json: bool
+    store: storage.Store, results: str | None, moved: tuple[Finding, ...] | None, *, as_json: bool
 ) -> None:
     """Check a store, and print the files that a repair has `moved`, then all faults.
 
     Raise StoreError if --results names a folder or an address that has no file of a store.
     """
-    from ...storage import StoreError
     from ..views.store_upkeep import format_check
 
     found = replace(store.upkeep.check(), moved=moved or ())
     if results is not None and found.is_empty:
         kind = "a folder" if store.address is None else "an address"
-        raise StoreError(f"{store.place}: expected a store, got {kind} without store files")
+        raise storage.StoreError(f"{store.place}: expected a store, got {kind} without store files")
     if as_json:
         print_json(found)
     else:

@@ -10,10 +10,14 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from ... import cli, reporting, storage, studies, tracking
+from ...studies.text.errors import StudyError
+from ...studies.text.units import format_duration, plural
 from ..help_panels import EVERY_DAY, PanelCommand
 from ..json_output import print_json, print_page
 from ..options import JsonOption, OnlyOption, OverridesOption, ResultsOption, RunOptions, StudyFile
 from ..output import EXIT_FAILED, EXIT_INTERRUPTED, bold, output_width, print_stderr, print_stdout, waiting
+from ..plugin_loading import given_plugins
 
 app = typer.Typer(help="Plan, run and inspect studies.", no_args_is_help=True)
 
@@ -44,37 +48,24 @@ def plan(
     one training step. Its sequences have the task's length, or 40 tokens if the length grows during training.
     The command estimates times from stored trials, or from a few measured steps.
     """
-    from ...reporting.results import StudyResults
-    from ...studies.last_run import describe_taken_name, load_to_run
-    from ...studies.plan_text import format_plan
-    from ...studies.planning.accelerators import time_on
-    from ..machine_settings import load_settings
-    from ..missing_results import (
-        note_old_values,
-        note_other_results,
-        note_other_settings,
-        note_stale_trials,
-        train_command,
-    )
-
-    configured = load_settings({"results": results})
+    configured = cli.load_settings({"results": results})
     store = configured.store
     with waiting(f"computing the costs of {study}"):
-        opened = StudyResults(load_to_run(study, store, overrides or ()), store)
+        opened = reporting.StudyResults(studies.load_to_run(study, store, overrides or ()), store)
         planned = opened.plan(configured.machine, only=only or ())
-    if note := describe_taken_name(opened.study, store, "after a run"):
+    if note := studies.describe_taken_name(opened.study, store, "after a run"):
         print_stderr(note)
-    note_other_results(opened.study, store)
-    if not note_other_settings(opened, "table"):
-        note_stale_trials(opened)
-    note_old_values(opened.study, store)
+    cli.note_other_results(opened.study, store)
+    if not cli.note_other_settings(opened, "table"):
+        cli.note_stale_trials(opened)
+    cli.note_old_values(opened.study, store)
     if as_json:
         print_page("study plan", planned)
     else:
-        text = format_plan(
+        text = studies.format_plan(
             planned,
-            first_trial=train_command(opened.study, store, max_trials=1),
-            elsewhere="" if on is None else time_on(planned, on),
+            first_trial=cli.train_command(opened.study, store, max_trials=1),
+            elsewhere="" if on is None else studies.time_on(planned, on),
             width=output_width(),
             bold=bold,
         )
@@ -88,10 +79,7 @@ def run(context: typer.Context, **options: Any) -> None:  # noqa: ANN401 -- fiel
     trained twice. The exit status is 1 if a trial failed, 2 if a machine failed, and 130 after Ctrl-C or
     SIGTERM, which end the run cleanly. Machine failures are not stored.
     """
-    from ..live.run import run_from_options
-    from ..plugin_loading import given_plugins
-
-    summary = run_from_options(RunOptions(**options, plugin=given_plugins(context)))
+    summary = cli.run_from_options(RunOptions(**options, plugin=given_plugins(context)))
     if summary is None or summary.stopped:
         raise typer.Exit(EXIT_INTERRUPTED)
     if summary.failed or summary.given_up:
@@ -107,35 +95,26 @@ app.command(cls=PanelCommand, rich_help_panel=EVERY_DAY)(run)
 @app.command(rich_help_panel=EVERY_DAY)
 def status(study: StudyName, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """Show the numbers of done and failed trials, the failures, and the best points of a search."""
-    from ..machine_settings import open_results
-    from ..missing_results import (
-        note_missing_results,
-        note_old_values,
-        note_other_settings,
-        note_stale_trials,
-    )
-    from ..views.status import explain_failures, format_best_points, format_unfinished, page_keys
-
-    opened = open_results(study, results)
+    opened = cli.open_results(study, results)
     found = opened.study
     if as_json:
-        print_page("study status", **page_keys(opened))
+        print_page("study status", **cli.page_keys(opened))
     else:
         now = opened.status
         if not now.started:
-            note_missing_results(opened, now)
-        if not note_other_settings(opened, "table"):
-            note_stale_trials(opened)
-        note_old_values(found, opened.store)
+            cli.note_missing_results(opened, now)
+        if not cli.note_other_settings(opened, "table"):
+            cli.note_stale_trials(opened)
+        cli.note_old_values(found, opened.store)
         title = map(bold, wrap(f"{found.name} · {found.title}", output_width()))
         print_stdout(
             "\n".join(
                 [
                     *title,
                     *wrap(now.summary(), output_width()),
-                    *format_unfinished(found, now),
-                    *explain_failures(found, opened.store, now),
-                    *format_best_points(found, opened.points),
+                    *cli.format_unfinished(found, now),
+                    *cli.explain_failures(found, opened.store, now),
+                    *cli.format_best_points(found, opened.points),
                 ]
             ),
             styled=True,
@@ -150,18 +129,12 @@ def watch(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
     read from the store. Without a terminal, the command prints a line for each trial that has ended. Exits
     with 1 if a trial failed, and with 130 after Ctrl-C, which stops only this command, not the run.
     """
-    from ...reporting.results import StudyResults
-    from ..live.watch import print_end, watch_study
-    from ..machine_settings import open_results
-    from ..missing_results import note_missing_results
-    from ..views.status import page_keys
-
-    opened = open_results(study, results)
-    note_missing_results(opened)
-    now, complete = watch_study(opened.study, opened.store)
-    failed = print_end(now)
+    opened = cli.open_results(study, results)
+    cli.note_missing_results(opened)
+    now, complete = cli.watch_study(opened.study, opened.store)
+    failed = cli.print_end(now)
     if as_json:
-        print_page("study watch", **page_keys(StudyResults(now.study, now.store)))
+        print_page("study watch", **cli.page_keys(reporting.StudyResults(now.study, now.store)))
     if not complete:
         raise typer.Exit(EXIT_INTERRUPTED)
     if failed:
@@ -191,29 +164,22 @@ def forget(
     study. With --only, only trials of the study's present version are removed, as its file or its last run
     has it; with --stale, only the others, which had other settings, data or code; without, all of them.
     """
-    from ...storage.rows import KEY_COLUMNS, has_trial
-    from ...studies.last_run import users_of_trials
-    from ...studies.planning.trials_to_run import stale_part, stored_part
-    from ...studies.text.units import format_duration, plural
-    from ..machine_settings import open_results
-    from ..views.store_upkeep import format_forgotten
-
-    opened = open_results(study, results)
+    opened = cli.open_results(study, results)
     found, store = opened.study, opened.store
     if stale and only:
         raise typer.BadParameter("--stale and --only exclude each other: give one of them")
-    trials = stale_part(found, store) if stale else stored_part(found, store, only or ())
+    trials = studies.stale_part(found, store) if stale else studies.stored_part(found, store, only or ())
     if not (yes or dry_run or as_json) and sys.stdin.isatty():
-        stored = store.trials(columns=(*KEY_COLUMNS, "seconds")).filter(has_trial(trials))
+        stored = store.trials(columns=(*storage.KEY_COLUMNS, "seconds")).filter(storage.has_trial(trials))
         if (seconds := float(stored["seconds"].sum())) > ASKED_ABOVE_S:
             lost = f"{plural(len(stored), 'trial')} of {found.name}, which took {format_duration(seconds)}"
             typer.confirm(f"Remove {lost}?", abort=True, err=True)
-    needed = {} if shared else users_of_trials(store, trials, apart_from=found.name)
+    needed = {} if shared else studies.users_of_trials(store, trials, apart_from=found.name)
     gone = store.upkeep.forget(found.name, trials, needed, dry=dry_run)
     if as_json:
         print_json(gone)
     else:
-        print_stdout("\n".join(format_forgotten(gone)))
+        print_stdout("\n".join(cli.format_forgotten(gone)))
 
 
 @app.command()
@@ -229,14 +195,9 @@ def rename(
     The command fails while a trial of the study is training. After a crash, the same command finishes the
     renaming.
     """
-    from ...studies.last_run import load_last_run
-    from ...studies.planning.trials_to_run import stored_part
-    from ...studies.text.units import plural
-    from ..machine_settings import load_settings
-
-    store = load_settings({"results": results}).store
+    store = cli.load_settings({"results": results}).store
     is_done = store.upkeep.is_renamed(study, new)
-    trials = () if is_done else stored_part(load_last_run(study, store), store, ())
+    trials = () if is_done else studies.stored_part(studies.load_last_run(study, store), store, ())
     moved = store.upkeep.rename(study, new, trials)
     if as_json:
         print_page("study rename", study=new, renamed=study, trials=moved)
@@ -269,44 +230,32 @@ def export(
     The command skips data that the program already has, from an earlier export or from the run itself. The
     export to optuna writes the points of a search, with their parameters and values, into an SQLite file.
     """
-    from ...tracking.contract import open_trackers
-    from ...tracking.export import export_study
-    from ..machine_settings import open_results
-    from ..missing_results import note_missing_results
-    from ..views.status import format_exported
-
-    opened = open_results(study, results)
+    opened = cli.open_results(study, results)
     found, store = opened.study, opened.store
-    note_missing_results(opened)
+    cli.note_missing_results(opened)
     if to == "optuna":
-        from ...tracking.search_export import export_search
-
-        exported = export_search(found, store, out)
+        exported = tracking.export_search(found, store, out)
     else:
-        exported = export_study(found, store, open_trackers({to: out})[to])
+        exported = tracking.export_study(found, store, tracking.open_trackers({to: out})[to])
     if as_json:
         print_page("study export", study=found.name, to=to, out=out, exported=asdict(exported))
     else:
-        print_stdout(format_exported(found.name, to, out, exported))
+        print_stdout(cli.format_exported(found.name, to, out, exported))
 
 
 @app.command("list")
 def list_(*, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """List your own studies in the store, and then the studies that come with activemem."""
-    from ...studies.text.errors import StudyError
-    from ..machine_settings import load_settings
-    from ..views.status import format_studies, status_keys, studies_with_status
-
-    store = load_settings({"results": results}).store
-    found = studies_with_status(store)
+    store = cli.load_settings({"results": results}).store
+    found = cli.studies_with_status(store)
     if as_json:
         studies = [
-            {"study": name, "error": str(one)} if isinstance(one, StudyError) else status_keys(name, *one)
+            {"study": name, "error": str(one)} if isinstance(one, StudyError) else cli.status_keys(name, *one)
             for name, one in found.items()
         ]
         print_page("study list", studies=studies)
     else:
-        print_stdout("\n".join(format_studies(found, str(store.absolute_place))))
+        print_stdout("\n".join(cli.format_studies(found, str(store.absolute_place))))
 
 
 @app.command()
@@ -340,21 +289,14 @@ def query(
     those of earlier settings of a study as well, and a row names only one of the studies that share its
     trial. With --study they hold the present trials of one study, with its factors.
     """
-    from ...reporting.results import StudyResults
-    from ...reporting.sql import query as answered
-    from ...studies.last_run import load_last_run
-    from ..machine_settings import load_settings
-    from ..missing_results import note_missing_results
-    from ..views import query as view
-
-    store = load_settings({"results": results}).store
-    chosen = None if study is None else load_last_run(study, store)
+    store = cli.load_settings({"results": results}).store
+    chosen = None if study is None else studies.load_last_run(study, store)
     if chosen is not None:
-        note_missing_results(StudyResults(chosen, store))
-    answer = answered(store, sql, chosen)
+        cli.note_missing_results(reporting.StudyResults(chosen, store))
+    answer = reporting.query(store, sql, chosen)
     if chosen is None and not store.last_numbers():
         print_stderr(f"no trial has ended in {store.absolute_place}; train one: activemem study run STUDY")
     if as_json:
         print_page("study query", rows=answer.to_dicts())
     else:
-        print_stdout(view.format_answer(answer, answer_format))
+        print_stdout(cli.format_answer(answer, answer_format))

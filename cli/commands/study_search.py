@@ -6,17 +6,17 @@ import shlex
 import sys
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from ... import cli, reporting, studies, tracking
+from ...studies.text.errors import StudyError, command_line
+from ...studies.text.units import plural
 from ..json_output import print_json, print_json_line, print_page
 from ..options import JsonOption, OverridesOption, ResultsOption, StudyFile, number_option
 from ..output import EXIT_FAILED, EXIT_WRONG_INPUT, output_width, print_stderr, print_stdout, waiting
 from .study import StudyName, app
-
-if TYPE_CHECKING:
-    from ...reporting.results import StudyResults
 
 
 @app.command()
@@ -52,32 +52,27 @@ def show(
     given = {"--sources": sources, "--best": best, "--toml": toml, "--json": as_json}
     if toml and (others := [name for name, value in given.items() if value and name != "--toml"]):
         raise typer.BadParameter(f"expected --toml or {others[0]}, got both")
-    from ...reporting.tables.table import iter_records
-    from ...studies.last_run import recorded_text
-    from ...studies.planning.plan import design_settings, solved_sizes
-    from ..machine_settings import load_settings, open_results
-    from ..views.settings import format_settings
 
-    if toml and (text := recorded_text(study, load_settings({"results": results}).store)):
+    if toml and (text := studies.recorded_text(study, cli.load_settings({"results": results}).store)):
         print_stdout(text)
         return
-    opened = open_results(study, results, overrides)
+    opened = cli.open_results(study, results, overrides)
     found, table = opened.study, None if best is None else opened.best_table(best)
     if toml:
         print_stdout(found.document.text)
     elif as_json:
         keys: dict[str, object] = {"settings": found.source_sheet.settings}
-        keys["design"] = dict(design_settings(found))
-        keys["sizes"] = dict(solved_sizes(found)) if found.design.matched_size else {}
+        keys["design"] = dict(studies.design_settings(found))
+        keys["sizes"] = dict(studies.solved_sizes(found)) if found.design.matched_size else {}
         if table is not None:
-            keys = {"settings": (), "design": {}, "sizes": {}, "points": list(iter_records(table))}
+            keys = {"settings": (), "design": {}, "sizes": {}, "points": list(reporting.iter_records(table))}
         print_page("study show", study=found.name, title=found.title, paper=found.paper, **keys)
     elif table is not None:
         from ...reporting.tables.render import rich
 
         print_stdout(rich.render(table, width=output_width()), styled=True)
     else:
-        print_stdout(format_settings(found, sources=sources))
+        print_stdout(cli.format_settings(found, sources=sources))
 
 
 @app.command()
@@ -90,9 +85,7 @@ def new(
 
     The study can run as it is, in a minute or two on a CPU. An existing file is not overwritten.
     """
-    from ...studies.new_study import new_study_text
-
-    text = new_study_text(file.stem)
+    text = studies.new_study_text(file.stem)
     file.parent.mkdir(parents=True, exist_ok=True)
     try:
         with file.open("x", encoding="utf-8") as stream:
@@ -112,9 +105,7 @@ def schema() -> None:
     """
     import json
 
-    from ...studies.json_schema import study_schema
-
-    print_stdout(json.dumps(study_schema(), indent=1, ensure_ascii=False))
+    print_stdout(json.dumps(studies.study_schema(), indent=1, ensure_ascii=False))
 
 
 @app.command()
@@ -139,25 +130,22 @@ def promote(
     --path, the study starts from the baseline and makes one change after the other until it reaches the best
     point. Each round makes the change that helps most, and the study measures the gain of each change.
     """
-    from ...reporting.search.promotion import PromotionError, baseline_lead, find_winners
-    from ...studies.study import load_study
-    from ...studies.text.errors import command_line
-    from ...studies.text.units import plural
-    from ..machine_settings import open_results
-    from ..missing_results import note_missing_results
-
     if out.exists():
-        raise PromotionError(f"expected a new file, got {out}, which exists; choose another name")
-    found = open_results(study, results)
-    note_missing_results(found)
+        raise reporting.PromotionError(f"expected a new file, got {out}, which exists; choose another name")
+    found = cli.open_results(study, results)
+    cli.note_missing_results(found)
     text = found.promote(best=best, seeds=seeds, path=path)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
-    written = load_study(out)
-    count = len(find_winners(found.study, found.points, best)) if found.points and not path else best
+    written = studies.load_study(out)
+    count = (
+        len(reporting.find_winners(found.study, found.points, best)) if found.points and not path else best
+    )
     if count < best:
         print_stderr(f"--best {best}: {found.study.name} has only {plural(count, 'point')} to promote")
-    for lead in baseline_lead(found.study, found.points, 1 if path else best) if found.points else ():
+    for lead in (
+        reporting.baseline_lead(found.study, found.points, 1 if path else best) if found.points else ()
+    ):
         print_stderr(lead)
     print_stdout(f"{out}: {written.name}, {plural(len(written.trials), 'trial')}")
     print_stdout(command_line("study", "run", str(out)))
@@ -181,33 +169,26 @@ def missing(
     weight decay and gradient clipping. Each ablation changes one thing in a model of the study, while all
     other factors keep the baseline's levels. Times are estimated as in `study plan`.
     """
-    from ...reporting.missing_ablations import MissingError, find_missing
-    from ...studies.study import load_study
-    from ...studies.text.errors import StudyError, command_line
-    from ...studies.text.units import plural
-    from ..machine_settings import load_settings, open_results
-    from ..views.missing import cost_words, format_missing, request_words
-
     if write is not None and write.exists():
-        raise MissingError(f"expected a new file, got {write}, which exists; choose another name")
-    configured = load_settings({"results": results})
-    found = find_missing(open_results(study, results).study)
+        raise reporting.MissingError(f"expected a new file, got {write}, which exists; choose another name")
+    configured = cli.load_settings({"results": results})
+    found = reporting.find_missing(cli.open_results(study, results).study)
     costs = found.costs(configured.store, configured.machine)
     if as_json:
         name, seeds, held = found.study.name, found.seeds, found.held
         print_page("study missing", study=name, seeds=seeds, held=held, requests=costs)
     else:
-        print_stdout("\n".join(format_missing(found, costs, width=output_width())))
+        print_stdout("\n".join(cli.format_missing(found, costs, width=output_width())))
     if write is None:
         return
     notes = [
-        f"{request_words(request)}: {', '.join(cost_words([cost]))}"
+        f"{cli.request_words(request)}: {', '.join(cli.cost_words([cost]))}"
         for request, cost in zip(found.requests, costs, strict=True)
     ]
     write.parent.mkdir(parents=True, exist_ok=True)
     write.write_text(found.study_text(notes), encoding="utf-8")
     try:
-        written = load_study(write)
+        written = studies.load_study(write)
     except StudyError:
         write.unlink()
         raise
@@ -226,22 +207,27 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
     smaller differences, so two cells without a significant difference can still differ. The best of many
     points leads even if all points are equally good, so its lead alone proves nothing.
     """
-    from ...reporting.outcomes import complete_outcomes
-    from ...reporting.search.noise import NoiseFloor, noise_floor
-    from ...studies.catalog.metrics import COSTS, MODEL_COSTS, find_metric, is_target
-    from ...studies.planning.status import study_outcomes
-    from ..machine_settings import open_results
-
-    opened = open_results(study, results)
+    opened = cli.open_results(study, results)
     found = opened.study
-    rows = study_outcomes(found, opened.store.trials())
-    rows, seeds = complete_outcomes(rows, opened.store.metric_course, found), max(len(found.seeds), 1)
+    rows = studies.study_outcomes(found, opened.store.trials())
+    rows, seeds = (
+        reporting.complete_outcomes(rows, opened.store.metric_course, found),
+        max(len(found.seeds), 1),
+    )
     # seeds hardly change costs
-    compared = [name for name in found.metrics if name not in {*COSTS, *MODEL_COSTS} and not is_target(name)]
+    compared = [
+        name
+        for name in found.metrics
+        if name not in {*studies.COSTS, *studies.MODEL_COSTS} and not studies.is_target(name)
+    ]
     by_task = {frame["task"][0]: frame for frame in rows.partition_by("task", maintain_order=True)}
-    floors = dict[str, NoiseFloor | None]()
+    floors = dict[str, reporting.NoiseFloor | None]()
     for name in compared:
-        known = {task: floor for task, frame in by_task.items() if (floor := noise_floor(frame, name, seeds))}
+        known = {
+            task: floor
+            for task, frame in by_task.items()
+            if (floor := reporting.noise_floor(frame, name, seeds))
+        }
         if len(known) > 1:  # seeds vary by different amounts on different tasks
             floors |= {f"{name} on {task}": floor for task, floor in known.items()}
         else:
@@ -255,7 +241,7 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
     for name, floor in floors.items():
         line = f"{name}: unknown, as no cell has two seeds yet"
         if floor is not None:
-            metric = find_metric(floor.metric)
+            metric = studies.find_metric(floor.metric)
             line = (
                 f"{name}: {seeds} seeds can detect differences of {metric.format(floor.difference)} or more"
                 f" (unpaired t test at 5 %, power 80 %; s.d. {metric.format(floor.sd)} over {floor.cells}"
@@ -280,11 +266,8 @@ def importance(
     dimension differs between the best tenth of the points and all points. Together they are 1. A dimension
     that only some points have counts among these. Few points or one seed give a rough order, not a result.
     """
-    from ...tracking.importance import dimension_importances
-    from ..machine_settings import open_results
-
-    opened = open_results(study, results)
-    shares, points = dimension_importances(opened.study, opened.store, metric)
+    opened = cli.open_results(study, results)
+    shares, points = tracking.dimension_importances(opened.study, opened.store, metric)
     if as_json:
         print_page("study importance", study=opened.study.name, importance=shares, points=points)
         return
@@ -334,12 +317,11 @@ def tell(study: StudyFile, *, overrides: OverridesOption = None, results: Result
         raise typer.Exit(EXIT_FAILED)
 
 
-def _search_of(study: str, overrides: list[str] | None, results: str | None) -> StudyResults:
-    from ...reporting.results import StudyResults
-    from ...studies.study import load_study
-    from ..machine_settings import load_settings
+def _search_of(study: str, overrides: list[str] | None, results: str | None) -> reporting.StudyResults:
 
-    return StudyResults(load_study(study, overrides or ()), load_settings({"results": results}).store)
+    return reporting.StudyResults(
+        studies.load_study(study, overrides or ()), cli.load_settings({"results": results}).store
+    )
 
 
 @app.command()
@@ -354,12 +336,8 @@ def coordinates(
     With μP (mup in [model]) each layer changes by the same amount at all widths. The best learning rate is
     then the same for all widths. Without μP the changes grow with the width. Nothing is stored.
     """
-    from ...reporting.results import StudyResults
-    from ...studies.study import load_study
-    from ..machine_settings import load_settings
-
-    settings = load_settings({})
-    opened = StudyResults(load_study(study, overrides or ()), settings.store)
+    settings = cli.load_settings({})
+    opened = reporting.StudyResults(studies.load_study(study, overrides or ()), settings.store)
     with waiting("training each size for a few steps"):
         found = opened.coordinates(settings.data)
     if as_json:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ... import cli, reporting
 from ...reporting.tables.render import own_format_names
 from ..help_panels import EVERY_DAY
 from ..json_output import print_page
@@ -54,39 +55,32 @@ def render(
     path, it uses the file as it is now. With --paper, it prints the tables of a paper as they were published,
     with the measured numbers added.
     """
-    from ...reporting.results import open_study
-    from ...reporting.tables.render import render as rendered
     from ...reporting.tables.render import rich
-    from ...reporting.tables.table import CellStatus, TableError, iter_records
-    from ..machine_settings import load_settings
-    from ..missing_results import note_missing_results, note_other_settings
 
-    found = load_settings({"results": results, "format": table_format})
+    found = cli.load_settings({"results": results, "format": table_format})
     chosen = None
     if paper is None:
-        chosen = open_study(study, found.store)
+        chosen = reporting.open_study(study, found.store)
         tables = chosen.tables(table, published=published)
         # a spread shows that trials have ended, without another reading of the store
         if not any(cell.spread for each in tables for row in each.cells for cell in row):
-            note_missing_results(chosen)
+            cli.note_missing_results(chosen)
     elif study is None:
-        from ...reporting.paper import tables_of_paper
-
-        tables = tables_of_paper(paper, found.store, table)
+        tables = reporting.tables_of_paper(paper, found.store, table)
     else:
-        raise TableError(f"expected a study or a paper, got {study} and --paper {paper}")
+        raise reporting.TableError(f"expected a study or a paper, got {study} and --paper {paper}")
     if as_json:
         if table_format is not None:
             raise typer.BadParameter(f"expected --json or --format {table_format}, got both")
-        print_page("table render", cells=[cell for each in tables for cell in iter_records(each)])
+        print_page("table render", cells=[cell for each in tables for cell in reporting.iter_records(each)])
         return
     form, ansi = found.values.format, has_styles(sys.stdout)
     shown = (
-        rich.render(each, width=output_width(), ansi=ansi) if form == "rich" else rendered(each, form)
+        rich.render(each, width=output_width(), ansi=ansi) if form == "rich" else reporting.render(each, form)
         for each in tables
     )
     print_stdout("\n".join(shown), styled=True)
-    gaps = {CellStatus.MISSING, CellStatus.PARTIAL}
+    gaps = {reporting.CellStatus.MISSING, reporting.CellStatus.PARTIAL}
     statuses = {cell.status for each in tables for row in each.cells for cell in row}
     if chosen is not None and statuses & gaps:  # otherwise the store need not be read again
-        note_other_settings(chosen, "table")
+        cli.note_other_settings(chosen, "table")
