@@ -22,13 +22,18 @@ from .tables.table import TableError as TableError
 # Not promised: for other folders of the package, and for tests.
 from .added_seeds import decided_differences as decided_differences
 from .added_seeds import next_seeds as next_seeds
+from .claims.cell_values import CellResults as CellResults
+from .claims.check import check_claims as check_claims
+from .claims.check import needs_metrics as needs_metrics
 from .claims.terminal import after_results_sentences as after_results_sentences
 from .claims.terminal import claims_to_terminal as claims_to_terminal
 from .claims.terminal import measured_sentences as measured_sentences
 from .claims.terminal import settings_sentences as settings_sentences
+from .curves.curve import build_curve as build_curve
 from .kept_models import KeptModelError as KeptModelError
 from .kept_models import best_first as best_first
 from .kept_models import model_file_of_trial as model_file_of_trial
+from .kinds.points import PointsTable as PointsTable
 from .manuscript.files import write_paper as write_paper
 from .manuscript.paper_file import read_manuscript as read_manuscript
 from .manuscript.text_check import check_text as check_text
@@ -37,6 +42,7 @@ from .missing_ablations import find_missing as find_missing
 from .outcomes import complete_outcomes as complete_outcomes
 from .outcomes import load_outcomes as load_outcomes
 from .outcomes import provenance as provenance
+from .page import latex_section as latex_section
 from .paper import paper_sheet as paper_sheet
 from .paper import paper_tables as paper_tables
 from .paper import papers as papers
@@ -50,9 +56,12 @@ from .recipes.nearest import nearest_recipes as nearest_recipes
 from .results import last_run_note as last_run_note
 from .search.noise import NoiseFloor as NoiseFloor
 from .search.noise import noise_floor as noise_floor
+from .search.noise import plan_sentences as plan_sentences
 from .search.promotion import PromotionError as PromotionError
 from .search.promotion import baseline_lead as baseline_lead
 from .search.promotion import find_winners as find_winners
+from .search.promotion import path_text as path_text
+from .search.promotion import winners_text as winners_text
 from .serve.http_server import Access as Access
 from .serve.http_server import PageServer as PageServer
 from .serve.http_server import ServeError as ServeError
@@ -64,4 +73,5 @@ from .subject import study_levels as study_levels
 from .subject import trials_frame as trials_frame
 from .tables.render import render as render
 from .tables.table import CellStatus as CellStatus
+from .tables.table import build_table as build_table
 from .tables.table import iter_records as iter_records

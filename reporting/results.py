@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
+from .. import reporting  # it loads names when these are used: a status needs few
 from ..errors import argument_fault, check_arguments, nearest_hint, number_fault, texts_fault
 from ..storage import Store, open_store
 from ..storage.rows import KEY_COLUMNS
 from ..studies.catalog.metrics import find_metric
 from ..studies.last_run import load_last_run
-from ..studies.planning.status import (
-    StudyStatus,
-    stored_outcomes,
-    study_status,
-)
+from ..studies.planning.status import StudyStatus, stored_outcomes, study_status
 from ..studies.planning.trials_to_run import select_trials
 from ..studies.presentation.kinds import ResultKeys
 from ..studies.schema.factors import one_line
@@ -82,18 +79,14 @@ class StudyResults:
         There is a row for each cell and seed. The factors are columns; a factor with the name of another
         column is called `factor_NAME`.
         """
-        from .subject import study_levels, trials_frame  # noqa: PLC0415 -- a status does without it
-
         outcomes = self.store.trials()
-        return trials_frame(outcomes, study_levels(self.study, outcomes))
+        return reporting.trials_frame(outcomes, reporting.study_levels(self.study, outcomes))
 
     @property
     def metrics(self) -> pl.DataFrame:
         """Return every metric over time in long form, with the factors as columns."""
-        from .subject import metrics_frame, study_levels  # noqa: PLC0415 -- as above
-
-        levels = study_levels(self.study, stored_outcomes(self.store, self.study))
-        return metrics_frame(self.store.metrics(levels["trial"].to_list()).lazy(), levels).collect()
+        levels = reporting.study_levels(self.study, stored_outcomes(self.store, self.study))
+        return reporting.metrics_frame(self.store.metrics(levels["trial"].to_list()).lazy(), levels).collect()
 
     @property
     def status(self) -> StudyStatus:
@@ -110,23 +103,17 @@ class StudyResults:
 
     def best_table(self, points: int = 10) -> Table:
         """Return the best points of a search as a table. Raise TableError for a grid."""
-        from .tables.table import TableError  # noqa: PLC0415 -- a status does without it
-
         if self.study.search is None:
-            raise TableError(f"study {self.study.name} has no best points: it has no [search]")
-        check_arguments(number_fault("points", points, least=1), error=TableError)
-        from .kinds.points import PointsTable  # noqa: PLC0415 -- studies without a search do without it
-
-        return self.now.tables([PointsTable(kind="points", name="best", points=points)])[0]
+            raise reporting.TableError(f"study {self.study.name} has no best points: it has no [search]")
+        check_arguments(number_fault("points", points, least=1), error=reporting.TableError)
+        return self.now.tables([reporting.PointsTable(kind="points", name="best", points=points)])[0]
 
     @property
     def noise(self) -> list[str]:
         """Return sentences on the smallest differences that the search can detect, by its stored points."""
         if (found := self.points) is None:
             return []
-        from .search.noise import plan_sentences  # noqa: PLC0415 -- loads NumPy
-
-        return list(plan_sentences(self.study, found, find_metric(found.goals[0].name)))
+        return list(reporting.plan_sentences(self.study, found, find_metric(found.goals[0].name)))
 
     def promote(self, *, best: int = 1, seeds: int = 5, path: bool = False) -> str:
         """Return a study file that tests a search's best points on fresh seeds.
@@ -135,13 +122,15 @@ class StudyResults:
         after the other until it reaches the best point. A number in its name distinguishes it from a study
         with other points or seeds that has run. Raises PromotionError if there is nothing to compare.
         """
-        from .search.promotion import PromotionError, path_text, winners_text  # noqa: PLC0415 -- as above
-
         check_arguments(
-            number_fault("best", best, least=1), number_fault("seeds", seeds, least=1), error=PromotionError
+            number_fault("best", best, least=1),
+            number_fault("seeds", seeds, least=1),
+            error=reporting.PromotionError,
         )
         if (found := self.points) is None:
-            raise PromotionError(f"study {self.study.name} has no points to promote: it has no [search]")
+            raise reporting.PromotionError(
+                f"study {self.study.name} has no points to promote: it has no [search]"
+            )
         rows = self.store.trials(columns=(*KEY_COLUMNS, "seed"))
         first, number = f"{self.study.name}-{'path' if path else 'winners'}", 1
         while True:
@@ -149,9 +138,11 @@ class StudyResults:
             others = rows.filter(pl.col("study") != name)  # its own trials may be those of the same file
             stored = dict(zip(others["trial"], others["seed"], strict=True))
             if path:
-                text = path_text(self.study, found, name=name, seeds=seeds, stored=stored)
+                text = reporting.path_text(self.study, found, name=name, seeds=seeds, stored=stored)
             else:
-                text = winners_text(self.study, found, name=name, best=best, seeds=seeds, stored=stored)
+                text = reporting.winners_text(
+                    self.study, found, name=name, best=best, seeds=seeds, stored=stored
+                )
             ran = self.store.records.load(name)
             if ran is None or parse_document(name, ran["text"]).data == parse_document(name, text).data:
                 return text
@@ -234,9 +225,7 @@ class StudyResults:
 
     def tables(self, name: str | None = None, *, published: bool = True) -> list[Table]:
         """Return all tables of the study file, or the named one. Raise TableError if there is none."""
-        from .tables.table import TableError  # noqa: PLC0415 -- a status does without it
-
-        specs = _select_specs(self, "table", self.study.tables, name, TableError)
+        specs = _select_specs(self, "table", self.study.tables, name, reporting.TableError)
         return self.now.tables(specs, published=published)
 
     def curve(self, name: str | None = None) -> Curve:
@@ -245,9 +234,7 @@ class StudyResults:
 
     def curves(self, name: str | None = None) -> list[Curve]:
         """Return all figures of the study file, or the named one. Raise CurveError if there is none."""
-        from .curves.curve import CurveError  # noqa: PLC0415 -- a status does without it
-
-        return self.now.curves(_select_specs(self, "curve", self.study.curves, name, CurveError))
+        return self.now.curves(_select_specs(self, "curve", self.study.curves, name, reporting.CurveError))
 
     def check_claims(self) -> tuple[ClaimResult, ...]:
         """Return the verdict on each claim of the study file, with all of its comparisons."""
@@ -271,16 +258,12 @@ class StudyResults:
         `run_study(study.with_trials(found.trials), store)`.
         """
         check_arguments(number_fault("seconds", seconds, least=0, whole=False, optional=True))
-        from .added_seeds import next_seeds  # noqa: PLC0415 -- tables do without it
-
         now = self.now
-        return next_seeds(self.study, now.outcomes, now.claim_metrics, seconds=seconds)
+        return reporting.next_seeds(self.study, now.outcomes, now.claim_metrics, seconds=seconds)
 
     def decided_differences(self) -> tuple[int, int]:
         """Return how many differences of tables with a margin are decided, and how many there are."""
-        from .added_seeds import decided_differences  # noqa: PLC0415 -- tables do without it
-
-        return decided_differences(self.study, load_outcomes(self.store, self.study))
+        return reporting.decided_differences(self.study, load_outcomes(self.store, self.study))
 
     @property
     def claims(self) -> pl.DataFrame:
@@ -307,22 +290,18 @@ class StudyResults:
 
     def best(self, metric: str) -> KeptModel:
         """Return the stored model that is best by a metric. Raise KeptModelError if there is none."""
-        from .kept_models import KeptModelError, best_first  # noqa: PLC0415 -- as above
-
-        check_arguments(argument_fault("metric", metric, str, "the name of a metric"), error=KeptModelError)
-        return best_first(self.models, metric)[0]
+        check_arguments(
+            argument_fault("metric", metric, str, "the name of a metric"), error=reporting.KeptModelError
+        )
+        return reporting.best_first(self.models, metric)[0]
 
     def report(self) -> str:
         """Return the study and its results as one self-contained HTML page."""
-        from .page import report  # noqa: PLC0415 -- loads matplotlib and Jinja2, which tables do without
-
-        return report(self.study, self.store)
+        return reporting.report(self.study, self.store)
 
     def latex_section(self, form: str = "latex") -> LatexSection:
         """Return a section of a paper with tables, figures, claims and provenance."""
-        from .page import latex_section  # noqa: PLC0415 -- loads matplotlib, which tables do without
-
-        return latex_section(self.study, self.store, form=form)
+        return reporting.latex_section(self.study, self.store, form=form)
 
     def __repr__(self) -> str:
         study = self.study

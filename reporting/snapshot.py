@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from .. import reporting, studies  # they load names when these are used: a status needs few
 from ..storage import Store
 from ..storage.rows import has_trial
 from ..studies.planning.status import StudyStatus, started_trials, study_outcomes, study_status
@@ -78,9 +79,7 @@ class Snapshot:
         """
         if not self.study.gates.held():
             return ()
-        from .claims.verdicts import Verdict  # noqa: PLC0415 -- few studies have gates
-
-        return [each.spec.name for each in self.claims() if each.verdict is Verdict.CONFIRMED]
+        return [each.spec.name for each in self.claims() if each.verdict is reporting.Verdict.CONFIRMED]
 
     @cached_property
     def metrics(self) -> pl.DataFrame:
@@ -90,16 +89,12 @@ class Snapshot:
     @property
     def claim_metrics(self) -> pl.DataFrame | None:
         """Return the stored metric history if the study's claims need it."""
-        from .claims.check import needs_metrics  # noqa: PLC0415 -- tables do without it
-
-        return self.metrics if needs_metrics(self.study) else None
+        return self.metrics if reporting.needs_metrics(self.study) else None
 
     @cached_property
     def points(self) -> SearchPoints:
         """Return the finished points of a search: those without unfinished trials."""
-        from ..studies.searches.points import find_points  # noqa: PLC0415 -- a grid does without it
-
-        return find_points(self.study, self.outcomes)
+        return studies.find_points(self.study, self.outcomes)
 
     def tables(
         self,
@@ -113,37 +108,30 @@ class Snapshot:
         Raise TableError if one is invalid. `begun` has the ids of begun trials (default: those of a grid's
         trials that have a checkpoint but no outcome).
         """
-        from .tables.table import build_table  # noqa: PLC0415 -- a status does without it
-
         if begun is None:
             begun = started_trials(self.study, self.store, self.outcomes["trial"])
         return [
-            build_table(self.study, spec, self.outcomes, published=published, begun=begun)
+            reporting.build_table(self.study, spec, self.outcomes, published=published, begun=begun)
             for spec in (self.study.tables if specs is None else specs)
         ]
 
     def curves(self, specs: Sequence[CurveKind] | None = None) -> list[Curve]:
         """Return the figures for `specs` (default: the study's own). Raise CurveError if one is invalid."""
-        from .curves.curve import build_curve  # noqa: PLC0415 -- as above
-
         return [
-            build_curve(self.study, spec, self.outcomes, self.metrics if spec.needs_history else None)
+            reporting.build_curve(
+                self.study, spec, self.outcomes, self.metrics if spec.needs_history else None
+            )
             for spec in (self.study.curves if specs is None else specs)
         ]
 
     def claims(self) -> tuple[ClaimResult, ...]:
         """Return the verdict on each claim of the study file, with all of its comparisons."""
-        from .claims.check import check_claims  # noqa: PLC0415 -- tables do without it
-
-        return check_claims(self.study.with_later_seeds(), self.outcomes, self.claim_metrics)
+        return reporting.check_claims(self.study.with_later_seeds(), self.outcomes, self.claim_metrics)
 
     def prediction(self, law: Extrapolation) -> Interval | None:
         """Predict the value of a larger model by a power law, with a 95 % interval; None if unknown.
 
         The interval is the one in tables of the kind `scaling`.
         """
-        from ..studies.claims.comparisons import iter_quantities  # noqa: PLC0415 -- as above
-        from .claims.cell_values import CellResults  # noqa: PLC0415 -- as above
-
-        study, quantities = self.study.with_later_seeds(), set(iter_quantities(law))
-        return CellResults(study, quantities, self.outcomes, self.claim_metrics).prediction(law)
+        study, quantities = self.study.with_later_seeds(), set(studies.iter_quantities(law))
+        return reporting.CellResults(study, quantities, self.outcomes, self.claim_metrics).prediction(law)

@@ -36,8 +36,14 @@ from ..curves.curve import Axis, Content, Curve, Line, Panel, Point
 from ..curves.draw.panel import PanelLayout, Plot, layout_points
 from ..curves.draw.style import ACCENT, DIM, FAINT, LIGHT, TEXT, TICK, text_width
 from ..outcomes import omitted_trials, provenance
+from ..search.noise import lead_by_chance, measure_noise, noise_sentences
+from ..search.promotion import RECIPE, find_baseline, outer_names
 from ..statistics.estimates import estimate
+from ..tables.cells import metric_head, spread_texts
+from ..tables.differences import SPREADS, caption_start, note_unlearnt
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Table, number_cell
+from .pareto import Cloud, pareto_front
+from .scaling import against
 
 if TYPE_CHECKING:
     import polars as pl
@@ -76,9 +82,6 @@ class PointsTable(TableKind):
         yield from metric_faults(self.value)
 
     def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
-        from ..tables.cells import metric_head  # noqa: PLC0415 -- the keys are checked without it
-        from ..tables.differences import note_unlearnt  # noqa: PLC0415 -- as above
-
         found = find_points(study, outcomes, (*self.value, PARAMETERS))
         own = (each.name for each in (*found.goals, *found.bounds))
         names = self.value or tuple(dict.fromkeys([*own, PARAMETERS]))
@@ -126,8 +129,6 @@ class PointsTable(TableKind):
 
 
 def _described(study: Study, spec: PointsTable, shown: Sequence[FoundPoint]) -> dict[str, list[Level | None]]:
-    from ..search.promotion import RECIPE, outer_names  # noqa: PLC0415 -- loads NumPy
-
     taken = [name for name in study.dimensions if any(name in point.values for point in shown)]
     recipes: dict[str, list[Level | None]] = {}
     if spec.show == "recipe":
@@ -139,8 +140,6 @@ def _described(study: Study, spec: PointsTable, shown: Sequence[FoundPoint]) -> 
 
 
 def _measured(point: FoundPoint, metric: Metric, spec: PointsTable, best: str) -> Cell:
-    from ..tables.cells import spread_texts  # noqa: PLC0415 -- as above
-
     values = point.measured.get(metric.name, {})
     if point.mean(metric.name) is None:
         return Cell(status=CellStatus.PARTIAL if values else CellStatus.NO_VALUE, text=NOT_RUN)
@@ -163,9 +162,6 @@ def _value(value: Level | None) -> Cell:
 def _sentences(
     study: Study, spec: PointsTable, found: SearchPoints, metrics: Sequence[Metric]
 ) -> Iterator[str]:
-    from ..search.noise import noise_sentences  # noqa: PLC0415 -- loads NumPy
-    from ..tables.differences import SPREADS, caption_start  # noqa: PLC0415 -- as above
-
     settings = [trial.settings for trial in found.trained]
     subject = caption_start(spec.caption, metrics)
     complete, first = found.complete, found.goals[0]
@@ -243,8 +239,6 @@ class PointsFigure(CurveKind):
             caption = f"{titles[0]} of the best point so far"
             titles.append("Ended points" if self.x == "points" else "Hours of training")
         else:
-            from .scaling import against  # noqa: PLC0415 -- few searches have it
-
             content, caption = _front(found, *shown), against(*titles)
         difference = difference_sentence(shown, settings)
         return Curve(
@@ -259,8 +253,6 @@ class PointsFigure(CurveKind):
 
 
 def _front(found: SearchPoints, up: Metric, across: Metric) -> Content:
-    from .pareto import Cloud, pareto_front  # noqa: PLC0415 -- few searches have it
-
     signs = found.sign(across), found.sign(up)
     known = [(point, point.mean(across.name), point.mean(up.name)) for point in found.complete]
     dots = [Point(x=x, y=y, n=point.seeds) for point, x, y in known if x is not None and y is not None]
@@ -294,8 +286,6 @@ def _search_notes(study: Study, found: SearchPoints, content: Content) -> Iterat
 
 
 def _trace(study: Study, found: SearchPoints, metric: Metric, *, hours: bool) -> PointTrace:
-    from ..search.promotion import find_baseline  # noqa: PLC0415 -- loads NumPy
-
     sign = found.sign(metric)
     # the hours of training up to each point; failed trainings count as well
     spent = accumulate(point.seconds / _SECONDS_PER_HOUR for point in found.points)
@@ -320,8 +310,6 @@ def _baseline_point(found: SearchPoints, metric: Metric, start: FoundPoint) -> P
 
     That value is the expected best of so many points if all were as good as the baseline.
     """
-    from ..search.noise import lead_by_chance, measure_noise  # noqa: PLC0415 -- loads NumPy
-
     value, noise = start.mean(metric.name), measure_noise(found, metric.name)
     if value is None:
         return None

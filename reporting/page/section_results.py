@@ -24,6 +24,7 @@ from ..claims.terminal import (
     settings_sentences,
 )
 from ..claims.verdicts import ComparisonResult, Verdict, count_verdicts, verdict_word
+from ..kinds.points import PointsFigure, PointsTable
 from ..outcomes import short_commit, torch_words
 from ..snapshot import Snapshot
 from ..subject import study_levels
@@ -109,8 +110,6 @@ def shown_tables(study: Study) -> tuple[TableKind, ...]:
     """Return the tables of the study file. A search without a table of its best points gets one first."""
     if study.search is None or any(spec.kind == "points" for spec in study.tables):
         return study.tables
-    from ..kinds.points import PointsTable  # noqa: PLC0415 -- grids do without it
-
     name = _free_name("best", study.tables)
     return (PointsTable(kind="points", name=name, show="recipe"), *study.tables)
 
@@ -125,8 +124,6 @@ def shown_curves(study: Study) -> tuple[CurveKind, ...]:
     """Return the figures of the study file. A search without a figure of its history gets one first."""
     if study.search is None or any(getattr(spec, "shows_history", False) for spec in study.curves):
         return study.curves
-    from ..kinds.points import PointsFigure  # noqa: PLC0415 -- as above
-
     return (PointsFigure(kind="points", name=_free_name("history", study.curves)), *study.curves)
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
 import polars as pl
 
 from ...studies.catalog.metrics import Metric
@@ -159,7 +158,8 @@ def chance_lead(count: int, seeds: int, other: int, degrees: int) -> float:
     this lead. Each mean averages `seeds` values, the other mean `other` values. The standard deviation is
     estimated with `degrees` of freedom.
     """
-    from scipy.special import gammaincinv, log_ndtr  # noqa: PLC0415 -- only noise needs it
+    import numpy as np  # noqa: PLC0415 -- only noise needs it
+    from scipy.special import gammaincinv, log_ndtr  # noqa: PLC0415 -- as above
 
     # an integral over the other mean's normal error, then one over the estimate of the deviation
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)

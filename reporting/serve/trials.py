@@ -21,6 +21,7 @@ from ...studies.text.errors import command_line
 from ...studies.text.toml_positions import toml_value
 from ...studies.text.units import format_duration
 from ..curves.curve import Axis, Curve, Line, Point
+from ..kinds.line import panels_of
 from ..page.section_study import setting_texts, study_file_name
 from ..search.promotion import RECIPE, column_names
 from .store_reader import BegunTrial, StudyNow
@@ -258,8 +259,6 @@ def course_figure(
     Return the figure's values for a template: the figure, and the metrics to choose from. By default, the
     metric is the first one, if possible of the trial with the name `accent`.
     """
-    from ..kinds.line import panels_of  # noqa: PLC0415 -- loads matplotlib
-
     points = {
         (name, each): [Point(x=epoch, y=value) for epoch, value in course if math.isfinite(value)]
         for name, own in courses.items()
