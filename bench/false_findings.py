@@ -70,16 +70,16 @@ def found(cells: list[dict[int, float]], *, pooled: bool) -> list[bool]:
     """Return which changes are significant, with the pooled variance or with each change's own variance."""
     if pooled:
         pairs = [(number, 0) for number in range(1, len(cells))]
-        differences = differences_between(cells, pairs).each
+        differences = differences_between(cells, pairs)
     else:
-        differences = tuple(differences_between([cells[0], cell], [(1, 0)]).each[0] for cell in cells[1:])
+        differences = tuple(differences_between([cells[0], cell], [(1, 0)])[0] for cell in cells[1:])
     return [p is not None and p < LEVEL for p in _corrected(differences)]
 
 
 def not_bold(cells: list[dict[int, float]]) -> bool:
     """Return whether any cell is significantly worse than another."""
     compared = differences_between(cells, list(combinations(range(len(cells)), 2)))
-    return any(p is not None and p < LEVEL for p in _corrected(compared.each))
+    return any(p is not None and p < LEVEL for p in _corrected(compared))
 
 
 def decided(

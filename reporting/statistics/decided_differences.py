@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from .estimates import holm_adjusted, holm_levels
-from .pooled_differences import Difference, Differences, Values, differences_between
+from .pooled_differences import Difference, Values, differences_between
 
 if TYPE_CHECKING:
     import numpy as np
@@ -133,7 +133,7 @@ def differences_at_looks(
     margin: float | None = None,
     *,
     step: float = 0.0,
-) -> tuple[list[tuple[Difference, ...]], Differences]:
+) -> tuple[list[tuple[Difference, ...]], list[Difference | None]]:
     """Return the difference of each pair of cells at each look (interim test), then all at the last look.
 
     It is the first cell minus the second. A pair has a difference at the looks that both cells have reached.
@@ -142,7 +142,7 @@ def differences_at_looks(
     look is estimated from the seeds that each cell has at this look. `step` is the rounding of values.
     """
     level = 1 - look_level(tuple(counts), SIGNIFICANCE_LEVEL)
-    found: list[Differences] = [
+    found = [
         differences_between(
             [cell[min(look, len(cell) - 1)] for cell in cells], pairs, level=level, margin=margin, step=step
         )
@@ -152,7 +152,7 @@ def differences_at_looks(
         tuple(
             difference
             for look, differences in enumerate(found[: min(len(cells[one]), len(cells[other]))])
-            if (difference := differences.each[number]) is not None
+            if (difference := differences[number]) is not None
         )
         for number, (one, other) in enumerate(pairs)
     ]

@@ -137,20 +137,6 @@ class Difference:
     is_permuted: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Differences:
-    """The differences of several pairs of cells.
-
-    `error` is the largest standard error: that of the difference with the fewest pairs of values. `degrees`
-    are the degrees of freedom of the pooled variance. They are None if each difference has its own variance,
-    or if no variance is known.
-    """
-
-    each: tuple[Difference | None, ...]
-    degrees: int | None = None
-    error: float | None = None
-
-
 def differences_between(
     cells: Sequence[Values],
     pairs: Sequence[tuple[int, int]],
@@ -158,7 +144,7 @@ def differences_between(
     level: float = 0.95,
     margin: float | None = None,
     step: float = 0.0,
-) -> Differences:
+) -> list[Difference | None]:
     """Return the mean of first minus second for each pair of cells, over the units (seeds) that both have.
 
     A difference is None if the cells share no unit. Each p is uncorrected. Interval and p are unknown if no
@@ -171,20 +157,14 @@ def differences_between(
     ]
     counts = [len(found) for found in paired if found]
     if counts and permutation_decides(min(counts), len(counts)):
-        each = (_by_permutation(found, level, margin) if found else None for found in paired)
-        return Differences(each=tuple(each))
+        return [_by_permutation(found, level, margin) if found else None for found in paired]
     pool = pooled_variance(cells)
     own = max((sample_sd(each) or 0.0 for each in paired), default=0.0) ** 2
     variance = _beyond_rounding(max(pool.variance if pool else 0.0, own, 2 * step**2 / 12), cells)
     degrees = pool.degrees if pool else max((count - 1 for count in counts), default=0)
     if not variance or not degrees:
-        each = (Difference(mean=mean(found), n=len(found)) if found else None for found in paired)
-        return Differences(each=tuple(each))
-    return Differences(
-        each=tuple(_by_t(found, variance, degrees, level, margin) if found else None for found in paired),
-        degrees=degrees,
-        error=math.sqrt(variance / min(counts)),
-    )
+        return [Difference(mean=mean(found), n=len(found)) if found else None for found in paired]
+    return [_by_t(found, variance, degrees, level, margin) if found else None for found in paired]
 
 
 def _by_t(

@@ -33,7 +33,7 @@ from ..statistics.decided_differences import (
     look_level,
 )
 from ..statistics.estimates import detectable
-from ..statistics.pooled_differences import Difference, Differences
+from ..statistics.pooled_differences import Difference
 from ..statistics.speedup import FIRST_SENTENCE
 from .table import NOT_RUN, Cell, CellStatus, Footnotes, Table
 from .tally import CellKey, Tally
@@ -118,7 +118,7 @@ def _test_pairs(
     """
     margin, counts = made.spec.margin(metric.name), made.counts
     looked: dict[CellPair, tuple[Difference, ...]] = {}
-    last: list[Differences] = []  # of each family, at its last look
+    last: list[list[Difference | None]] = []  # of each family, at its last look
     for pairs in filter(None, families):
         cells = {cell: made.look_tallies[cell] for pair in pairs for cell in reversed(pair)}
         numbers = {cell: number for number, cell in enumerate(cells)}
@@ -137,12 +137,12 @@ def _test_pairs(
         metric=metric, decided=decided, families=len(last), choices=max(of, default=1), margin=margin
     )
     level = look_level(tuple(counts), SIGNIFICANCE_LEVEL / max(1, found.tests) / found.choices)
-    limits = (
-        detectable(each.error, each.degrees, level)
-        for each in last
-        if each.error is not None and each.degrees is not None
+    tested = (
+        [(each.error, each.degrees) for each in family if each and each.error and each.degrees]
+        for family in last
+        if not any(each and each.is_permuted for each in family)
     )
-    return replace(found, detectable=tuple(limits))
+    return replace(found, detectable=tuple(detectable(*max(each), level) for each in tested if each))
 
 
 def significance_text(decided: DecidedDifference) -> str:

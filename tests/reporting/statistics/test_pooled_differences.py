@@ -34,7 +34,7 @@ def residual_variance(table):
 
 def test_one_comparison_is_a_paired_t_test(drawn):
     base, other = values(drawn[:2])
-    (found,) = differences_from(base, [other]).each
+    (found,) = differences_from(base, [other])
     expected = scipy.stats.ttest_rel(drawn[1], drawn[0])
     low, high = expected.confidence_interval(0.95)
     assert found.p == pytest.approx(expected.pvalue)
@@ -47,11 +47,12 @@ def test_the_variance_of_several_cells_is_pooled_or_the_largest(drawn):
     residual, freedom = residual_variance(drawn)
     own = max(np.var(row - drawn[0], ddof=1) for row in drawn[1:])
     assert own > 2 * residual
-    assert (found.degrees, found.error) == (freedom, pytest.approx((own / 4) ** 0.5))
+    assert {each.degrees for each in found} == {freedom}
+    assert [each.error for each in found] == pytest.approx([(own / 4) ** 0.5] * len(found))
     drawn[1:] = drawn[1:].mean(1, keepdims=True) + drawn[:1] + (drawn[1:] - drawn[:1]) / 1000
     drawn[0, 0] += 0.001
     drawn[1] = np.roll(drawn[1], 1)
-    assert differences_from(*_split(drawn)).error == pytest.approx(np.std(drawn[1] - drawn[0], ddof=1) / 2)
+    assert differences_from(*_split(drawn))[0].error == pytest.approx(np.std(drawn[1] - drawn[0], ddof=1) / 2)
 
 
 def _split(table):
@@ -61,11 +62,11 @@ def _split(table):
 
 def test_pairs_of_all_cells_have_the_degrees_that_cells_and_units_leave_over(drawn):
     found = differences_between(values(drawn), list(combinations(range(5), 2)))
-    assert len(found.each) == 10
-    assert found.degrees == residual_variance(drawn)[1]
+    assert len(found) == 10
+    assert found[0].degrees == residual_variance(drawn)[1]
     unbalanced = values(drawn)
     del unbalanced[2][1], unbalanced[4][3]
-    assert differences_between(unbalanced, list(combinations(range(5), 2))).degrees == found.degrees - 2
+    assert differences_between(unbalanced, list(combinations(range(5), 2)))[0].degrees == found[0].degrees - 2
 
 
 def test_the_pooled_variance_is_the_mean_over_all_pairs_of_cells_whatever_units_they_have():
@@ -90,23 +91,23 @@ def test_values_that_differ_only_by_rounding_do_not_vary():
     same = {unit: value + 1.1 for unit, value in base.items()}
     assert len({same[unit] - base[unit] for unit in base}) > 1
     found = differences_from(base, [same, base])
-    assert [(each.half_width, each.p) for each in found.each] == [(None, None), (None, None)]
+    assert [(each.half_width, each.p) for each in found] == [(None, None), (None, None)]
 
 
 def test_differences_without_a_common_unit_or_variation_are_unknown():
     base, same, other = {0: 1.0, 1: 2.0}, {0: 2.0, 1: 3.0}, {7: 1.0}
     found = differences_from(base, [same, other])
-    assert found.each[1] is None
-    assert (found.each[0].mean, found.each[0].half_width, found.each[0].p) == (1.0, None, None)
-    assert [each and each.p for each in found.each] == [None, None]
+    assert found[1] is None
+    assert (found[0].mean, found[0].half_width, found[0].p) == (1.0, None, None)
+    assert [each and each.p for each in found] == [None, None]
 
 
 def test_with_many_seeds_a_permutation_test_decides():
     rng = np.random.default_rng(0)
     base = dict(enumerate(rng.normal(0, 1, 10)))
     found = differences_from(base, [{unit: value + 1 for unit, value in base.items()}, base])
-    assert [each.p for each in found.each] == [2 / 2**10, 1.0]
-    assert found.degrees is None
+    assert [each.p for each in found] == [2 / 2**10, 1.0]
+    assert all(each.is_permuted for each in found)
 
 
 def test_three_seeds_can_be_enough():
@@ -114,5 +115,5 @@ def test_three_seeds_can_be_enough():
     others = [
         {unit: value + shift + 0.01 * unit for unit, value in base.items()} for shift in (0.0, 1.0, -0.01)
     ]
-    adjusted = holm_adjusted([each.p for each in differences_from(base, others).each])
+    adjusted = holm_adjusted([each.p for each in differences_from(base, others)])
     assert [p < 0.05 for p in adjusted] == [False, True, False]
