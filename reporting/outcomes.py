@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from decimal import ROUND_CEILING, Context
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -48,17 +47,15 @@ from ..studies.planning.status import (
     study_outcomes,
     timed_devices,
 )
+from ..studies.presentation.kinds import TableKind
 from ..studies.resolve.costs import has_many_lengths, sequence_tokens
 from ..studies.resolve.grid import training_difference
 from ..studies.resolve.trial import Trial, code_owner, first_of_each_kind, shown
 from ..studies.schema.factors import one_line
+from ..studies.schema.settings import TaskSettings, TrialSettings
 from ..studies.study import Study
 from ..studies.text.errors import command_line
 from ..studies.text.units import number_range, plural
-
-if TYPE_CHECKING:
-    from ..studies.presentation.kinds import TableKind
-    from ..studies.schema.settings import TaskSettings, TrialSettings
 
 
 def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:

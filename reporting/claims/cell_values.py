@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -47,13 +46,11 @@ from ...studies.planning.reused_trials import find_stale_trials
 from ...studies.resolve.costs import counted_cost, model_cost, reachable_length
 from ...studies.resolve.trial import CellKey, Trial, cell_key
 from ...studies.schema.factors import SEED
+from ...studies.study import Study
 from ..statistics.estimates import Interval, mean
 from ..statistics.pooled_differences import Pool, Values, pooled_variance
 from ..statistics.speedup import Ends, TargetCosts, log_ratios
 from .verdicts import MissingTrials
-
-if TYPE_CHECKING:
-    from ...studies.study import Study
 
 _ENDED = {ValueStatus.INFINITE, ValueStatus.FAILED, ValueStatus.DIVERGED, ValueStatus.NO_VALUE}
 """The statuses of trials of added seeds that will never have a value."""

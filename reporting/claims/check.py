@@ -13,7 +13,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from ...studies.catalog.metrics import ANALYTIC_COSTS, find_metric, is_timed
 from ...studies.claims.comparisons import (
@@ -36,6 +37,7 @@ from ...studies.claims.comparisons import (
 from ...studies.resolve.trial import CellKey, cell_key
 from ...studies.schema.factors import ABSENT, level_key, level_text, named_levels
 from ...studies.schema.settings import Level
+from ...studies.study import Study
 from ...studies.text.units import format_quantity, plural
 from ..outcomes import device_fault
 from ..statistics.decided_differences import look_level, p_over_looks
@@ -51,11 +53,6 @@ from .verdicts import (
     Verdict,
     judge,
 )
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from ...studies.study import Study
 
 WIDER = 3.0
 """The ratio of the pooled spread to the comparison's own spread above which a note mentions it."""

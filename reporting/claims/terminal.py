@@ -10,14 +10,18 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+import polars as pl
+
+from ...storage import Store
 from ...studies.catalog.metrics import find_metric, is_target, pick_bias, with_sign
 from ...studies.claims.comparisons import Quantity, iter_quantities
 from ...studies.last_run import describe_late_claims, describe_max_seeds
 from ...studies.planning.final_values import trial_values
 from ...studies.presentation.metric_words import describe_metrics
-from ...studies.resolve.trial import cell_key
+from ...studies.resolve.trial import Trial, cell_key
+from ...studies.study import Study
 from ...studies.text.units import degrees_of_freedom, listed
 from ..outcomes import overrides_sentence, stale_sentences, unlearnt_sentence
 from ..statistics.estimates import TESTS
@@ -32,13 +36,6 @@ from .verdicts import (
     seeds_hint,
     verdict_word,
 )
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from ...storage import Store
-    from ...studies.resolve.trial import Trial
-    from ...studies.study import Study
 
 INDENT = 2
 _GAP = 2  # columns between words and numbers

@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+import polars as pl
+
 from ...studies.catalog.metrics import BETTER_ARROWS, Metric
 from ...studies.presentation.kinds import KeyFault, TableExtras, TableKind, describe_levels
 from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_name, level_names, level_text, one_line
+from ...studies.study import Study
 from ...studies.text.units import number_range, plural
 from ..scores import BOOTSTRAP_SEED, RESAMPLES, ScoreKeys, Scores, collect_scores, scale_sentences
 from ..subject import ResultSubject
@@ -19,9 +22,6 @@ from ..tables.differences import caption_start
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell
 
 if TYPE_CHECKING:
-    import polars as pl
-
-    from ...studies.study import Study
     from ..statistics.stratified_bootstrap import Statistic
 
 

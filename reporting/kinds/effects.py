@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+import polars as pl
 from pydantic import Field
 
 from ...studies.catalog.metrics import Metric, with_sign
@@ -31,6 +32,7 @@ from ...studies.presentation.kinds import (
 from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_key, level_names, named_levels, one_line
 from ...studies.schema.settings import Level
+from ...studies.study import Study
 from ...studies.text.units import degrees_of_freedom, plural
 from ..claims.verdicts import format_p
 from ..curves.curve import Axis, Bar, Content, Curve, Line, Panel, Point, subject_curve
@@ -55,9 +57,6 @@ from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Tabl
 from .line import label_lines
 
 if TYPE_CHECKING:
-    import polars as pl
-
-    from ...studies.study import Study
     from ..statistics.factor_effects import Contrast, Term
 
 

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
+import polars as pl
 from pydantic import Field
 
 from ...errors import nearest_hint
@@ -31,6 +32,7 @@ from ...studies.schema.factors import filled_levels, level_name, one_line, value
 from ...studies.schema.settings import Level, Names
 from ...studies.searches.points import FoundPoint, SearchPoints, comparison_note, find_points
 from ...studies.searches.words import over_limit_sentence
+from ...studies.study import Study
 from ...studies.text.units import plural
 from ..curves.curve import Axis, Content, Curve, Line, Panel, Point
 from ..curves.draw.panel import PanelLayout, Plot, layout_points
@@ -44,12 +46,6 @@ from ..tables.differences import SPREADS, caption_start, note_unlearnt
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Table, number_cell
 from .pareto import Cloud, pareto_front
 from .scaling import against
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from ...studies.study import Study
-
 
 SEEDS = "n"
 """The heading of the column with the number of seeds."""

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import polars as pl
 
 from ...studies.presentation.kinds import CurveKind, KeyFault, describe_levels
 from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_key, level_text, named_levels, one_line
+from ...studies.study import Study
 from ...studies.text.units import number_range
 from ..curves.curve import Axis, Curve, Line, Panel, Point, subject_curve
 from ..scores import BOOTSTRAP_SEED, RESAMPLES, ScoreKeys, Scores, collect_scores, scale_sentences
 from ..subject import ResultSubject
 from .line import Lines
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from ...studies.study import Study
-
 
 _THRESHOLDS = 101
 """The number of thresholds of a profile."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+import polars as pl
 from pydantic import Field
 
 from ...errors import nearest_hint
@@ -28,6 +29,7 @@ from ...studies.presentation.kinds import (
 from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_key, level_name, named_levels, one_line, short_level_names
 from ...studies.schema.settings import Names
+from ...studies.study import Study
 from ...studies.text.units import number_range
 from ..curves.curve import Axis, Content, Curve, Panel, Point, subject_curve
 from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, layout_points, spread_labels
@@ -38,9 +40,6 @@ from ..subject import Observation, Observations, ResultSubject
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Table, interval_cell, number_cell
 
 if TYPE_CHECKING:
-    import polars as pl
-
-    from ...studies.study import Study
     from ..statistics.power_law import PowerLaw
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+import polars as pl
 from pydantic import Field
 
 from ...studies.catalog.metrics import CURRENCIES, is_target
@@ -26,6 +27,7 @@ from ...studies.presentation.kinds import (
 from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_key, level_name, level_names, one_line
 from ...studies.schema.settings import Level, NonEmptyNames
+from ...studies.study import Study
 from ...studies.text.units import number_range
 from ..statistics.estimates import Interval
 from ..statistics.speedup import (
@@ -39,11 +41,6 @@ from ..statistics.speedup import (
 from ..subject import ResultSubject
 from ..tables.differences import caption_start
 from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from ...studies.study import Study
 
 
 class SpeedupTable(TableKind):
