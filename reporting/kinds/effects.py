@@ -299,10 +299,8 @@ def _rows(
             yield FACTORS, f"{one_line(name)}: {text}", (first, empty, empty)
     for term in combinations(factors, 2) if shows_interactions else ():
         yield INTERACTIONS, " × ".join(map(one_line, term)), term_cells(term)
-    shares = found.model.shares if found.model else None
-    for key, name in (("seeds", "seeds"), ("rest", "residual"), ("noise", "noise within cells")):
-        if (share := getattr(shares, key, None)) is not None:
-            yield BESIDES, name, (empty, empty, number(share, _share_words))
+    for name, share in found.model.shares.items() if found.model else ():
+        yield BESIDES, name, (empty, empty, number(share, _share_words))
 
 
 def _mentions_interactions(found: StudyModel) -> bool:
@@ -341,9 +339,9 @@ def _sentences(
         )
     yield from _test_sentences(found, metric)
     if found.model is not None:
-        shares = found.model.shares
-        others = sum(share or 0.0 for share in (shares.seeds, shares.rest, shares.noise))
-        total = others + sum(effect.share or 0.0 for effect in found.effects.values())
+        total = sum(found.model.shares.values()) + sum(
+            effect.share or 0.0 for effect in found.effects.values()
+        )
         yield "Share: η², of the sum of squares of all values" + (
             "; because combinations differ in their numbers of values, shares do not add up to 100 %."
             if total and abs(total - 1) > 0.0005

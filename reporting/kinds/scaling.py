@@ -65,7 +65,7 @@ class LawKeys(PickKeys):
     @property
     def metric(self) -> str:
         """Return the metric that the power law predicts from the cost."""
-        raise NotImplementedError
+        return next(name for _, name in super().named_metrics())
 
     def named_metrics(self) -> Iterator[KeyFault]:
         yield from super().named_metrics()
@@ -95,10 +95,6 @@ class ScalingTable(LawKeys, TableKind):
 
     value: Names
     """the metric"""
-
-    @property
-    def metric(self) -> str:
-        return self.value[0]
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
         if len(self.value) != 1:
@@ -142,10 +138,6 @@ class ScalingFigure(LawKeys, CurveKind):
     """the metric"""
     accent: Any = None
     """the only level of `series` in colour"""
-
-    @property
-    def metric(self) -> str:
-        return self.value
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
         return self.law_faults(design) or list(self.level_faults(design.known_levels))

@@ -12,7 +12,7 @@ copy if it equals an earlier value of a number, or a number in a cell of a table
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from glob import escape
@@ -94,12 +94,15 @@ def check_text(paper: Manuscript, text: Path) -> TextCheck:
 
     known = {*copies, *guesses}
     found, quoted, unmatched = dict[Path, list[StudyFault]](), set[str](), list[UnmatchedNumeral]()
-    for path, written in _texts(paper, text):
-        found[path] = list(_faults(written, paper.numbers, copies, guesses, file_fault))
-        for number, line in enumerate(written.split("\n"), 1):
-            quoted |= _quoted(line)
-            numerals = [each for each in _decimals(line) if known.isdisjoint(_values(line, each))]
-            unmatched += [UnmatchedNumeral(file=str(path), line=number, text=each[0]) for each in numerals]
+    for path, lines in _texts(paper, text):
+        found[path] = list(_faults(lines, paper.numbers, copies, guesses, file_fault))
+        for number, line in enumerate(lines, 1):
+            quoted.update(name for _, name in (*line.macros, *line.marked))
+            unmatched += [
+                UnmatchedNumeral(file=str(path), line=number, text=numeral[0])
+                for numeral, values in line.numerals
+                if line.mark is None and "." in numeral[0] and known.isdisjoint(values)
+            ]
     if lacking := unlicensed_files(paper):
         what = f"[licences] lacks {', '.join(lacking)}: state the licence, for which compute.tex has a TODO"
         found[paper.path] = [StudyFault(message=what)]
@@ -116,25 +119,38 @@ def _read(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace")
 
 
-def _texts(paper: Manuscript, text: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the path and content of a LaTeX text and of the files that it includes, except generated ones."""
+def _texts(paper: Manuscript, text: Path) -> Iterator[tuple[Path, list[_Line]]]:
+    """Yield the path and lines of a LaTeX text and of the files that it includes, except generated ones."""
     waiting, met = [text], {paper.folder.resolve()}
     while waiting:
         path = waiting.pop(0)
         if {path.resolve(), *path.resolve().parents} & met:
             continue
         met.add(path.resolve())
-        written = _read(path)
-        yield path, written
-        for line in written.split("\n"):
-            for name in _INPUT.findall(line, 0, _length(line)):
+        lines = list(map(_Line, _read(path).split("\n")))
+        yield path, lines
+        for line in lines:
+            for name in _INPUT.findall(line.text, 0, line.end):
                 named = (text.parent / f"{name}.tex", text.parent / name)
                 waiting += [each for each in named if each.is_file()][:1]
 
 
-def _length(line: str) -> int:
-    found = _COMMENT.search(line)
-    return found.end() - 1 if found else len(line)
+class _Line:
+    """A line of a text: the numbers that it quotes, in macros or in a mark at its end, and its numerals.
+
+    Numerals of references and of a comment are left out. A numeral comes with the numbers that it can stand
+    for. `end` is where a comment begins.
+    """
+
+    def __init__(self, text: str) -> None:
+        comment = _COMMENT.search(text)
+        self.text, self.end = text, comment.end() - 1 if comment else len(text)
+        self.mark = _MARK.match(text, self.end)
+        self.macros = [(each.span(1), each[1]) for each in _MACRO.finditer(text, 0, self.end)]
+        names = _WORD.finditer(text, self.mark.start(1)) if self.mark else ()
+        self.marked = [(each.span(), each[0]) for each in names]
+        shown = _REFERENCE.sub(lambda found: " " * len(found[0]), text[: self.end])
+        self.numerals = [(each, _values(text, each)) for each in _NUMERAL.finditer(shown)]
 
 
 def _copies(numbers: Mapping[str, PaperNumber], built: Mapping[str, str]) -> dict[str, tuple[str, str]]:
@@ -198,60 +214,38 @@ def _values(line: str, numeral: re.Match[str]) -> tuple[str, ...]:
 
 
 def _faults(
-    text: str,
+    lines: Sequence[_Line],
     numbers: Mapping[str, PaperNumber],
     copies: Mapping[str, tuple[str, str]],
     guesses: Mapping[str, str],
     file_fault: Callable[[str], str],
 ) -> Iterator[StudyFault]:
     """Yield the faults of a text. `file_fault` returns the fault of a file that the text includes, or ""."""
-    at = 0
-    for line in text.split("\n"):
-        end = _length(line)
-        mark = _MARK.match(line, end)
-        macros = [(each.span(1), each[1]) for each in _MACRO.finditer(line, 0, end)]
-        names = _WORD.finditer(line, mark.start(1)) if mark else ()
-        marked = [(each.span(), each[0]) for each in names]
-        numerals = [(each.span(), _values(line, each)) for each in _numerals(line)]
-        found = [(span, fault) for span, name in (*macros, *marked) if (fault := _name_fault(name, numbers))]
-        for shown in (*_INPUT.finditer(line, 0, end), *_FIGURE.finditer(line, 0, end)):
+    text, at = "\n".join(line.text for line in lines), 0
+    for line in lines:
+        mark, end = line.mark, line.end
+        numerals = [(each.span(), values) for each, values in line.numerals]
+        named = (*line.macros, *line.marked)
+        found = [(span, fault) for span, name in named if (fault := _name_fault(name, numbers))]
+        for shown in (*_INPUT.finditer(line.text, 0, end), *_FIGURE.finditer(line.text, 0, end)):
             found += [(shown.span(1), fault)] if (fault := file_fault(shown[1])) else []
-        own = [name for _, name in marked]
+        own = [name for _, name in line.marked]
         if mark is None or (own and numbers.keys() >= set(own)):
-            named = {_digits(numbers[name].text or "") for name in own}
+            copied = {_digits(numbers[name].text or "") for name in own}
             for span, values in numerals:
                 name, message = next((copies[each] for each in values if each in copies), ("", ""))
-                if name and name not in own and named.isdisjoint(values):
+                if name and name not in own and copied.isdisjoint(values):
                     found.append((span, message.format(name, " ".join((*own, name)))))
                 elif not name and mark is None:
                     found += [(span, guesses[each]) for each in values if each in guesses][:1]
         got = ", ".join(values[0] for _, values in numerals) or "no numeral"
-        for span, name in marked:
+        for span, name in line.marked:
             number = numbers.get(name)
             if number and number.text and not any(_digits(number.text) in values for _, values in numerals):
                 place = numerals[0][0] if len(numerals) == 1 else span
                 found.append((place, f"expected {number.text}, which is '{name}' now, got {got}"))
         yield from (fault_at(text, (at + start, at + stop), words) for (start, stop), words in found)
-        at += len(line) + 1
-
-
-def _quoted(line: str) -> set[str]:
-    """Return the names of the numbers that a line quotes, also those of its mark."""
-    end = _length(line)
-    mark = _MARK.match(line, end)
-    return {*_MACRO.findall(line, 0, end), *(_WORD.findall(mark[1]) if mark else ())}
-
-
-def _decimals(line: str) -> list[re.Match[str]]:
-    """Return the numerals with decimals of a line; none if the line has a mark."""
-    numerals = () if _MARK.match(line, _length(line)) else _numerals(line)
-    return [each for each in numerals if "." in each[0]]
-
-
-def _numerals(line: str) -> Iterator[re.Match[str]]:
-    """Yield the numerals of a line, except those of references and of a comment."""
-    shown = _REFERENCE.sub(lambda found: " " * len(found[0]), line[: _length(line)])
-    return _NUMERAL.finditer(shown)
+        at += len(line.text) + 1
 
 
 def _name_fault(name: str, numbers: Mapping[str, PaperNumber]) -> str:

@@ -68,25 +68,12 @@ class ErrorVariance:
     residuals: Floats
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shares:
-    """The shares of the total variance that no factor explains.
-
-    `seeds` is due to the seeds, `noise` to differences within cells, and `rest` to other residuals. A share
-    is None if it is unknown.
-    """
-
-    seeds: float | None = None
-    rest: float | None = None
-    noise: float | None = None
-
-
 class FactorModel:
     """A linear model of a metric's values, fitted by least squares.
 
     `estimable` are the factors and interactions that the observations can estimate. `error` is the error
     variance; None if no degrees of freedom are left or all values are equal. `shares` are the shares of
-    variance that are not due to factors.
+    the total variance that no factor explains, by their cause, as far as they are known.
     """
 
     def __init__(self, columns: TermColumns, values: Sequence[float]) -> None:
@@ -115,17 +102,17 @@ class FactorModel:
                 is_within_cells=within is not None,
                 residuals=residuals,
             )
-        self._total, self.shares = 0.0, Shares()
+        self._total, self.shares = 0.0, dict[str, float]()
         if total > rounding:
             left = float((_residuals(y, self._model)[0] ** 2).sum())
             noise = float((residuals[columns.trials] ** 2).sum()) if within else 0.0
             blocks = slice(1, 1 + columns.blocks.shape[1])
             self._total = total
-            self.shares = Shares(
-                seeds=self._squares(blocks) / total if blocks.stop > 1 else None,
-                rest=max(0.0, left - noise) / total,
-                noise=noise / total if within else None,
-            )
+            if blocks.stop > 1:
+                self.shares["seeds"] = self._squares(blocks) / total
+            self.shares["residual"] = max(0.0, left - noise) / total
+            if within:
+                self.shares["noise within cells"] = noise / total
 
     def effects(self) -> tuple[TermEffect, ...]:
         """Return the effect of every term, factors first, with p-values corrected for their number."""

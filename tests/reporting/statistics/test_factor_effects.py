@@ -36,7 +36,7 @@ def test_two_by_two_by_hand():
     squares = 2 * np.array([5**2, 4**2, 2**2])  # N effect² / 4, the effect of an interaction halved
     total = np.var([1.5, 2.5, 3.5, 4.5, 4.5, 5.5, 10.0, 12.0]) * 8
     assert [effect.share for effect in effects.values()] == pytest.approx(squares / total)
-    assert model.shares.seeds == pytest.approx(2 * 1.25**2 / total)
+    assert model.shares["seeds"] == pytest.approx(2 * 1.25**2 / total)
     assert model.means(("a",))[1].value == pytest.approx(8)
     assert [each.value for each in model.means(("a", "b"))] == pytest.approx([2, 4, 5, 11])
 
