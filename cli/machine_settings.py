@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
+from .. import reporting, storage
 from ..engine.core.resources import Gpus, Machine, gpus_fault
 from ..errors import ActivememError, nearest_hint
 from ..plugins import find_settings_file
@@ -25,10 +26,6 @@ from ..studies.text.errors import StudyError, StudyFault, fault_at
 from ..studies.text.strict_model import InvalidTableError, StrictModel, ValidationProblem, validate
 from ..studies.text.units import parse_duration
 from .environment import ENV_PREFIX, TOKEN_VARIABLE
-
-if TYPE_CHECKING:
-    from ..reporting.results import StudyResults
-    from ..storage import Store
 
 _RAY_ADDRESS = "RAY_ADDRESS"
 _NO_SETTINGS = ("ACTIVEMEM_TEST_", TOKEN_VARIABLE, MAX_DATA_VARIABLE)
@@ -179,11 +176,9 @@ class ResolvedSettings:
     sources: Mapping[str, str]
 
     @property
-    def store(self) -> Store:
+    def store(self) -> storage.Store:
         """Return the store at the folder or address in the setting `results`."""
-        from ..storage import Store
-
-        return Store(self.results)
+        return storage.Store(self.results)
 
     @property
     def machine(self) -> Machine:
@@ -259,11 +254,9 @@ def load_settings(
 
 def open_results(
     study: str | None, results: str | None, overrides: Sequence[str] | None = None
-) -> StudyResults:
+) -> reporting.StudyResults:
     """Open a study and its store, by its name as it last ran, or by a path as the file is now."""
-    from ..reporting.results import open_study
-
-    return open_study(study, load_settings({"results": results}).store, overrides or ())
+    return reporting.open_study(study, load_settings({"results": results}).store, overrides or ())
 
 
 def configured_plugins() -> tuple[Path, ...]:

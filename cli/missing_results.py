@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
+from .. import reporting
 from ..plugins import has_plugins, loaded_files
 from ..storage import Store
 from ..storage.rows import KEY_COLUMNS, TRIALS
@@ -23,7 +23,7 @@ from ..studies.planning.reused_trials import (
 from ..studies.planning.status import StudyStatus, count_other_points, read_statuses, study_outcomes
 from ..studies.planning.trials_to_run import stale_part
 from ..studies.resolve.trial import first_of_each_kind
-from ..studies.study import shipped_studies
+from ..studies.study import Study, shipped_studies
 from ..studies.text.errors import StudyError, command_line
 from ..studies.text.units import labelled_lines, plural
 from .machine_settings import configured_plugins
@@ -31,10 +31,6 @@ from .output import EXIT_FAILED, output_width, print_stderr
 
 DEFAULT_RESULTS = "results"
 """The default store, which the command to continue need not name."""
-
-if TYPE_CHECKING:
-    from ..reporting.results import StudyResults
-    from ..studies.study import Study
 
 
 def no_models_note(study: Study, store: Store) -> str:
@@ -100,7 +96,7 @@ def note_other_results(study: Study, store: Store) -> None:
         print_stderr(f"no trial of {study.name} is in {store.absolute_place}{hint}")
 
 
-def note_missing_results(results: StudyResults, status: StudyStatus | None = None) -> bool:
+def note_missing_results(results: reporting.StudyResults, status: StudyStatus | None = None) -> bool:
     """Print a note to standard error if no trial of a study has ended, with the command that trains it.
 
     The note counts trials that another version of a plug-in has trained. Return whether it was printed. The
@@ -116,7 +112,7 @@ def note_missing_results(results: StudyResults, status: StudyStatus | None = Non
     return True
 
 
-def note_other_settings(results: StudyResults, kind: str, verb: str = "render") -> bool:
+def note_other_settings(results: reporting.StudyResults, kind: str, verb: str = "render") -> bool:
     """Print a note to standard error if a study's missing trials exist with other settings.
 
     A study that was read from its file is compared with its last run, and its last run with its file. The
@@ -153,7 +149,7 @@ def other_versions(study: Study, store: Store) -> frozenset[str] | None:
     return None if study.is_adaptive else stale_part(study, store)
 
 
-def note_stale_trials(results: StudyResults) -> None:
+def note_stale_trials(results: reporting.StudyResults) -> None:
     """Print a note to standard error if the store has trials of other versions of a study.
 
     It counts them, and has the command that lists them, but not for a search. There is no note for a path,
@@ -188,13 +184,11 @@ def note_stale_trials(results: StudyResults) -> None:
 def note_old_values(study: Study, store: Store) -> None:
     """Print a note to standard error if a search has points from before its plug-in's metric changed."""
     if study.search is not None and has_plugins():
-        from ..reporting.outcomes import old_values_sentences
-
-        for text in old_values_sentences(study, store.trials(columns=tuple(TRIALS))):
+        for text in reporting.old_values_sentences(study, store.trials(columns=tuple(TRIALS))):
             print_stderr("\n".join(labelled_lines("note", text, output_width())))
 
 
-def require_results(results: StudyResults) -> None:
+def require_results(results: reporting.StudyResults) -> None:
     """End the command with status 1 if a store has no outcome of a study."""
     if note_missing_results(results):
         raise typer.Exit(EXIT_FAILED)

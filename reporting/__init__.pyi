@@ -20,6 +20,7 @@ from .tables.table import TableError as TableError
 
 # isort: split
 # Not promised: for other folders of the package, and for tests.
+from .added_seeds import NextSeeds as NextSeeds
 from .added_seeds import decided_differences as decided_differences
 from .added_seeds import next_seeds as next_seeds
 from .claims.cell_values import CellResults as CellResults
@@ -41,6 +42,7 @@ from .missing_ablations import MissingError as MissingError
 from .missing_ablations import find_missing as find_missing
 from .outcomes import complete_outcomes as complete_outcomes
 from .outcomes import load_outcomes as load_outcomes
+from .outcomes import old_values_sentences as old_values_sentences
 from .outcomes import provenance as provenance
 from .page import latex_section as latex_section
 from .paper import paper_sheet as paper_sheet

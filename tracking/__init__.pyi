@@ -5,6 +5,7 @@ from .contract import TrackingError as TrackingError
 from .contract import open_trackers as open_trackers
 from .export import StudyExport as StudyExport
 from .export import export_study as export_study
+from .export import tracked_tables as tracked_tables
 from .feed import Tracking as Tracking
 from .feed import tracked_trial as tracked_trial
 from .feed import tracking as tracking

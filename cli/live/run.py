@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from ... import reporting, tracking
 from ...engine.core.events import Listener, Listeners, initial_progress
 from ...reporting.claims.verdicts import OPEN, count_verdicts
 from ...reporting.results import StudyResults
@@ -44,8 +45,6 @@ from .display import live_display
 
 if TYPE_CHECKING:
     from ...engine.run.driver import Summary
-    from ...reporting.added_seeds import NextSeeds
-    from ...tracking.contract import Tracker
 
 CONNECT_TIMEOUT_S = 5.0
 
@@ -77,11 +76,9 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
     store, study, options = settings.store, request.study, request.options
     if not options.local:
         _check_reachable(settings.values.address)
-    trackers: Mapping[str, Tracker] = {}
+    trackers: Mapping[str, tracking.Tracker] = {}
     if settings.track:  # a wrong tracker is reported before torch loads
-        from ...tracking.contract import open_trackers
-
-        trackers = open_trackers(settings.track)
+        trackers = tracking.open_trackers(settings.track)
     with waiting("loading torch"):
         from ...engine.run.driver import RunArguments, run_until_stopped
         from ...engine.trial.failures import HeadLostError, MachineError
@@ -127,18 +124,15 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
 
 @contextmanager
 def _tracked(
-    listener: Listener, trackers: Mapping[str, Tracker], study: Study, store: Store
+    listener: Listener, trackers: Mapping[str, tracking.Tracker], study: Study, store: Store
 ) -> Iterator[Listener]:
     """Yield a listener that also sends events to the trackers, and at the end the study's tables."""
     if not trackers:
         yield listener
         return
-    from ...tracking.export import tracked_tables
-    from ...tracking.feed import tracking
-
-    with tracking(trackers, print_stderr) as tracked:
+    with tracking.tracking(trackers, print_stderr) as tracked:
         yield Listeners(listener, tracked)
-        tracked.show_tables(study.name, tracked_tables(follow_rounds(study, store), store))
+        tracked.show_tables(study.name, tracking.tracked_tables(follow_rounds(study, store), store))
 
 
 def _print_summary(request: RunRequest, summary: Summary, store: Store, seconds: float) -> None:
@@ -280,7 +274,7 @@ def run_stages(request: RunRequest, settings: ResolvedSettings) -> Summary | Non
             return summary
 
 
-def _announcement(found: NextSeeds) -> str:
+def _announcement(found: reporting.NextSeeds) -> str:
     time = "" if found.seconds is None else f", about {format_duration(found.seconds)}"
     adds = f"{plural(len(found.trials), 'trial')} up to {found.seeds} seeds{time}"
     name = found.name if found.kind == "claim" else f"table {found.name}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
+from ... import reporting, tracking
 from ...reporting.outcomes import SOLVED_LENGTH, unlearnt_sentence
 from ...reporting.snapshot import Snapshot
 from ...storage import Store
@@ -30,10 +30,6 @@ from ..missing_results import failure_help, other_versions
 from ..output import fit_line, output_width
 from . import trial_lines
 from .trial_lines import TrialNameColumns
-
-if TYPE_CHECKING:
-    from ...reporting.results import StudyResults
-    from ...tracking.export import StudyExport
 
 
 def format_failures(reasons: Sequence[tuple[str, int]]) -> list[str]:
@@ -132,7 +128,7 @@ def status_keys(study: str, title: str, status: StudyStatus) -> dict[str, object
     }
 
 
-def page_keys(results: StudyResults) -> dict[str, object]:
+def page_keys(results: reporting.StudyResults) -> dict[str, object]:
     """Return the keys of `study status --json`, with the status of a study read from its store."""
     study, found = results.study, results.points
     others = other_versions(study, results.store)
@@ -172,7 +168,7 @@ def _count_words(status: StudyStatus) -> str:
     return f"{counts['done']}/{status.total} done{''.join(others)}"
 
 
-def format_exported(study: str, program: str, place: str, exported: StudyExport) -> str:
+def format_exported(study: str, program: str, place: str, exported: tracking.StudyExport) -> str:
     """Describe an export, for example `chain for tensorboard in runs: 4 trials, 40 epochs, 1 table`."""
     parts = [plural(exported.trials, "trial"), plural(exported.epochs, "epoch")]
     text = ", ".join([*parts, *([plural(exported.tables, "table")] if exported.tables else [])])
