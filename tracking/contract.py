@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 
 from ..errors import ActivememError, nearest_hint
+from ..storage.place import is_address
 
 Setting = str | float | bool
 """A setting of a type that every tracking program can sort."""
@@ -93,6 +95,17 @@ class Tracker(ABC):
     @abstractmethod
     def close(self) -> None:
         """Write everything that is still buffered."""
+
+
+def make_folder(place: str, purpose: str = "") -> Path:
+    """Return the folder of a tracker, and create it. Raise TrackingError if `place` is no writable folder."""
+    if is_address(place):
+        raise TrackingError(f"expected a folder{purpose}, got {place!r}")
+    try:
+        Path(place).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TrackingError(f"expected a folder that can be written, got: {error}") from error
+    return Path(place)
 
 
 TRACKER_NAMES = ("tensorboard", "mlflow", "wandb", "trackio")

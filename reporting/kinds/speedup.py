@@ -18,11 +18,9 @@ from ...studies.presentation.kinds import (
     TableKind,
     describe_levels,
     factor_faults,
-    level_name_fault,
     metric_faults,
     mixed_levels_fault,
     select_faults,
-    selected_levels,
 )
 from ...studies.schema.design import Design
 from ...studies.schema.factors import SEED, level_key, level_name, level_names, one_line
@@ -71,10 +69,7 @@ class SpeedupTable(TableKind):
             return faults
         if mixed := mixed_levels_fault([self.rows], self.select, design):
             faults.append((("rows",), mixed))
-        levels = selected_levels(self.select, factors)[self.rows]
-        if message := level_name_fault(self.baseline, levels, self.rows):
-            faults.append((("baseline",), message))
-        return faults
+        return [*faults, *self.level_faults(factors)]
 
     def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
         subject, notes = ResultSubject(study, self.select, outcomes), Footnotes()

@@ -10,11 +10,9 @@ import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
-from ...storage.place import is_address
-from ..contract import Known, TrackedEnd, TrackedTable, TrackedTrial, Tracker, TrackingError
+from ..contract import Known, TrackedEnd, TrackedTable, TrackedTrial, Tracker, TrackingError, make_folder
 
 _FINAL, _TABLES = "final/", "tables"
 _NO_METRICS = ("step", "timestamp")
@@ -25,13 +23,7 @@ def open_tracker(place: str) -> Tracker:
 
     A process can use only one folder, since Trackio reads its setting when it is imported.
     """
-    if is_address(place):
-        raise TrackingError(f"expected a folder, got {place!r}")
-    folder = Path(place).absolute()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise TrackingError(f"expected a folder that can be written, got: {error}") from error
+    folder = make_folder(place).absolute()
     os.environ["TRACKIO_DIR"] = str(folder)
     module = import_module("trackio.sqlite_storage")
     if folder != module.TRACKIO_DIR:

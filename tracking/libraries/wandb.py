@@ -16,8 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ...storage.place import is_address
-from ..contract import Known, TrackedEnd, TrackedTable, TrackedTrial, Tracker, TrackingError
+from ..contract import Known, TrackedEnd, TrackedTable, TrackedTrial, Tracker, make_folder
 
 _TABLES = "tables"
 _NOTE = "activemem.json"
@@ -29,14 +28,9 @@ _SECOND = "%Y%m%d_%H%M%S"
 
 def open_tracker(place: str) -> Tracker:
     """Return a tracker that writes offline runs into a folder."""
-    if is_address(place):
-        raise TrackingError(f"expected a folder for `wandb sync`, got {place!r}")
-    try:
-        Path(place).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise TrackingError(f"expected a folder that can be written, got: {error}") from error
+    folder = make_folder(place, " for `wandb sync`")
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")  # sends no error reports to its makers
-    return OfflineRuns(Path(place))
+    return OfflineRuns(folder)
 
 
 class OfflineRuns(Tracker):
