@@ -31,7 +31,7 @@ from ...studies.schema.factors import SEED, level_key, level_name, named_levels,
 from ...studies.schema.settings import Names
 from ...studies.study import Study
 from ...studies.text.units import number_range
-from ..curves.curve import Axis, Content, Curve, Panel, Point, subject_curve
+from ..curves.curve import Axis, Content, Curve, Line, Panel, Point, subject_curve
 from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, layout_points, spread_labels
 from ..curves.draw.style import DIM, LIGHT, TEXT, TICK, Stroke, crop_names, line_strokes, text_width
 from ..picked_levels import PickKeys, Place, pick_cells, pick_note, place_of
@@ -371,18 +371,14 @@ class Law:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScalingSeries:
+class ScalingSeries(Line):
     """One series of the figure: its cells in order of rising cost, and their law.
 
     The law was fitted to `points`, not to the cells `held_out`. It is None if no law can be fitted.
     """
 
-    name: str
-    number: int
-    points: tuple[Point, ...]
     law: Law | None
     held_out: tuple[Point, ...] = ()
-    accent: bool = False
 
     @property
     def law_points(self) -> tuple[Point, ...]:

@@ -50,6 +50,11 @@ class SitePage:
     status: int = 200
 
 
+def _error_page(title: str, words: str) -> SitePage:
+    shown = _TEMPLATES.get_template("missing.html").render(words=words)
+    return SitePage(title=title, sections=[("missing", "Error", shown)], status=404)
+
+
 class _Kept(NamedTuple):
     text: str
     depends: object
@@ -83,23 +88,15 @@ class Site:
                 return SitePage(title="Studies", sections=[("studies", "Studies", self._studies(now))])
             case ["study", name, *rest] if isinstance(found := now.studies.get(name), StudyNow):
                 if not rest:
-                    return SitePage(
-                        title=found.study.title, name=name, sections=self._sections(SECTIONS, found, view)
-                    )
+                    return self._study_page(found, found.study.title, SECTIONS, view)
                 if rest[0] == "trial" and rest[1:] and rest[1] in trials_now(found):
                     section = trial_section(rest[1])
-                    return SitePage(
-                        title=section.title, name=name, sections=self._sections([section], found, view)
-                    )
+                    return self._study_page(found, section.title, [section], view)
             case ["study", name] if isinstance(error := now.studies.get(name), StudyError):
-                shown = _TEMPLATES.get_template("missing.html").render(words=str(error))
-                return SitePage(
-                    title=f"{name} cannot be read", sections=[("missing", "Error", shown)], status=404
-                )
+                return _error_page(f"{name} cannot be read", str(error))
             case _:
                 pass
-        shown = _TEMPLATES.get_template("missing.html").render(words="No page has this address.")
-        return SitePage(title="Not found", sections=[("missing", "Error", shown)], status=404)
+        return _error_page("Not found", "No page has this address.")
 
     def render(self, page: SitePage) -> str:
         """Return the HTML of a page, with the frame around its sections."""
@@ -111,7 +108,7 @@ class Site:
             version=__version__,
         )
 
-    def _sections(self, sections: Sequence[Section], now: StudyNow, view: View) -> list[tuple[str, str, str]]:
+    def _study_page(self, now: StudyNow, title: str, sections: Sequence[Section], view: View) -> SitePage:
         made: list[tuple[str, str, str]] = []
         for each in sections:
 
@@ -125,7 +122,7 @@ class Site:
                 (now.study.name, each.title, view), each.depends(now, view), make, each.min_age_s
             )
             made += [(each.name, each.title, text)] if text else []
-        return made
+        return SitePage(title=title, name=now.study.name, sections=made)
 
     def _snapshot(self, now: StudyNow) -> Snapshot:
         """Return the study's results, which are read again only if its outcomes have changed."""

@@ -17,7 +17,6 @@ from ....errors import replace_unprintable
 from ....studies.text.units import abbreviate_all
 
 if TYPE_CHECKING:
-    from ...kinds.scaling import ScalingSeries
     from ..curve import Line
 
 ACCENT = "#d55e00"
@@ -61,7 +60,7 @@ _ACCENTED: Stroke = (ACCENT, "-", 2.2)
 """The accented line is the widest, so that it is visible in grey print, too."""
 
 
-def line_strokes(lines: Sequence[Line | ScalingSeries]) -> dict[str, Stroke]:
+def line_strokes(lines: Sequence[Line]) -> dict[str, Stroke]:
     """Return the stroke (colour, dashes and width) of each line of a panel, by the line's name.
 
     It depends on the number of the line's level among the levels without an accent.
