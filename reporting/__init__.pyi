@@ -26,10 +26,8 @@ from .added_seeds import next_seeds as next_seeds
 from .claims.cell_values import CellResults as CellResults
 from .claims.check import check_claims as check_claims
 from .claims.check import needs_metrics as needs_metrics
-from .claims.terminal import after_results_sentences as after_results_sentences
 from .claims.terminal import claims_to_terminal as claims_to_terminal
-from .claims.terminal import measured_sentences as measured_sentences
-from .claims.terminal import settings_sentences as settings_sentences
+from .claims.terminal import explanations as explanations
 from .curves.curve import build_curve as build_curve
 from .kept_models import KeptModelError as KeptModelError
 from .kept_models import best_first as best_first

@@ -34,16 +34,9 @@ def check(study: LastRunStudy = None, *, results: ResultsOption = None, as_json:
         print_page("claim check", study=chosen.study.name, overrides=overrides, ours=ours, claims=found)
     else:
         ids = {trial.id for trial in chosen.study.trials} | set(now.counted_outcomes["trial"])
-        settings = (
-            *reporting.after_results_sentences(chosen.study, chosen.store),
-            *reporting.settings_sentences(chosen.study, now.outcomes),
-        )
-        footer, measured = reporting.provenance(ids, now.outcomes), reporting.measured_sentences(chosen.study)
-        print_stdout(
-            reporting.claims_to_terminal(
-                found, footer, measured=measured, settings=settings, width=output_width()
-            )
-        )
+        sentences = reporting.explanations(chosen.study, found, now.outcomes, chosen.store)
+        sentences.append(reporting.provenance(ids, now.outcomes))
+        print_stdout(reporting.claims_to_terminal(found, sentences, width=output_width()))
         cli.note_other_settings(chosen, "claim", "check")
     if has_no_results or any(each.verdict is reporting.Verdict.REFUTED for each in found):
         raise typer.Exit(EXIT_REFUTED)

@@ -55,19 +55,11 @@ class _ClaimRow:
     notes: tuple[str, ...] = ()
 
 
-def claims_to_terminal(
-    checked: Sequence[ClaimResult],
-    provenance: str,
-    *,
-    measured: Sequence[str] = (),
-    settings: Sequence[str] = (),
-    width: int = 80,
-) -> str:
-    """Return the text of all claims: their rows, then a legend.
+def claims_to_terminal(checked: Sequence[ClaimResult], sentences: Sequence[str], *, width: int = 80) -> str:
+    """Return the text of all claims: their rows, then the `sentences` that explain them.
 
-    No line is wider than `width` columns, unless a single word is. `measured` are sentences about the
-    metrics, `settings` about the settings, and `provenance` is one about the origin of the numbers. Blank
-    lines separate the claims if one of them has several comparisons.
+    No line is wider than `width` columns, unless a single word is. Blank lines separate the claims if one of
+    them has several comparisons.
     """
     rows = [row for each in checked for row in _rows(each)]
     widths: dict[int, int] = {}  # the width of the column of verdicts, by indent
@@ -100,7 +92,7 @@ def claims_to_terminal(
         for note in row.notes:
             lines += _wrapped(note, width, margin, margin)
     lines.append("")
-    for sentence in (*measured, *legend(checked), *settings, provenance):
+    for sentence in sentences:
         lines += _wrapped(sentence, width, " " * INDENT, " " * INDENT)
     return "\n".join([*(line.rstrip() for line in lines), ""])
 
@@ -310,12 +302,16 @@ def measured_sentences(study: Study) -> tuple[str, ...]:
     )
 
 
-def after_results_sentences(study: Study, store: Store) -> tuple[str, ...]:
-    """Return sentences on `max_seeds`, seeds and claims that have changed since there were results."""
-    notes = (describe_max_seeds(study, store), describe_late_claims(study, store))
-    return tuple(
-        f"{each if each.startswith('max_seeds') else each[0].upper() + each[1:]}." for each in notes if each
-    )
+def explanations(
+    study: Study, checked: Sequence[ClaimResult], outcomes: pl.DataFrame, store: Store
+) -> list[str]:
+    """Return the sentences below the claims of a study: on metrics, numbers, changes and settings.
+
+    Changes are those of `max_seeds`, seeds and claims since there were results.
+    """
+    notes = filter(None, (describe_max_seeds(study, store), describe_late_claims(study, store)))
+    changes = (f"{each if each.startswith('max_seeds') else each[0].upper() + each[1:]}." for each in notes)
+    return [*measured_sentences(study), *legend(checked), *changes, *settings_sentences(study, outcomes)]
 
 
 def settings_sentences(study: Study, outcomes: pl.DataFrame) -> tuple[str, ...]:

@@ -14,15 +14,7 @@ import polars as pl
 
 from ...studies.presentation.kinds import CurveKind, ResultKeys, TableKind
 from ...studies.study import Study
-from ..claims.terminal import (
-    after_results_sentences,
-    format_missing,
-    format_numbers,
-    format_seeds,
-    legend,
-    measured_sentences,
-    settings_sentences,
-)
+from ..claims.terminal import explanations, format_missing, format_numbers, format_seeds
 from ..claims.verdicts import ComparisonResult, Verdict, count_verdicts, verdict_word
 from ..kinds.points import PointsFigure, PointsTable
 from ..outcomes import short_commit, torch_words
@@ -143,14 +135,7 @@ def claims(inputs: Snapshot) -> Mapping[str, object] | None:
     checked = inputs.claims()
     return {
         "counts": count_verdicts(checked, " · "),
-        "legend": " ".join(
-            (
-                *measured_sentences(study),
-                *legend(checked),
-                *after_results_sentences(study, inputs.store),
-                *settings_sentences(study, inputs.outcomes),
-            )
-        ),
+        "legend": " ".join(explanations(study, checked, inputs.outcomes, inputs.store)),
         "claims": [
             {
                 "spec": each.spec,

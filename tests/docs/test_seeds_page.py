@@ -13,6 +13,7 @@ from activemem import load_study
 from activemem.reporting.claims import (
     check_claims,
     claims_to_terminal,
+    legend,
     measured_sentences,
     settings_sentences,
 )
@@ -74,9 +75,9 @@ def told():
             )
     columns = ("trial", "seed", "recipe", "task", "status", "reason", "device", "metrics")
     outcomes = pl.DataFrame(rows, schema=columns, orient="row")
-    footer, measured = "45 of 144 trials, made up for this page", measured_sentences(study)
-    settings = settings_sentences(study, outcomes)
-    return claims_to_terminal(check_claims(study, outcomes), footer, measured=measured, settings=settings)
+    found, footer = check_claims(study, outcomes), "45 of 144 trials, made up for this page"
+    sentences = [*measured_sentences(study), *legend(found), *settings_sentences(study, outcomes), footer]
+    return claims_to_terminal(found, sentences)
 
 
 def test_the_output_on_the_page_is_what_comes_of_its_claims():

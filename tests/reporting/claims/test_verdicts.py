@@ -225,7 +225,7 @@ def test_every_place_that_prints_a_verdict_of_a_small_study_says_so(golden):
     golden(count_verdicts([small]))
     full = checked(SA_BEATS_CONV.format("reverse"), found)
     golden(count_verdicts([full, small, small], " · "))
-    shown = claims_to_terminal([small], "")
+    shown = claims_to_terminal([small], legend([small]))
     assert shown.count("at small size") == shown.count("refuted") == 3
 
 
@@ -423,7 +423,7 @@ def test_of_many_comparisons_those_are_listed_that_decide_a_part(inner, outer, c
     one = checked(holds, found)
     assert (one.verdict, len(one.findings)) == (CONFIRMED, 15)
     assert sum(each.decides_part for each in one.findings) == count
-    text = claims_to_terminal([one], "")
+    text = claims_to_terminal([one], legend([one]))
     assert text.count("p < ") + text.count("p = ") == count + 1
     assert (f"listed: the {count} of 15 comparisons" in " ".join(text.split())) == (count < 15)
 
