@@ -165,6 +165,10 @@ class Study:
 
     def with_later_seeds(self) -> Study:
         """Return the study, with unchanged factors, and the trials of all seeds that may be added later."""
+        return self._with_later_seeds
+
+    @cached_property
+    def _with_later_seeds(self) -> Study:
         later = self.later_seeds
         if not later or any(trial.levels[SEED] == later[0] for trial in self.cells):
             return self  # there is nothing to add, or it is there already

@@ -76,7 +76,6 @@ def _not_begun(study: Study, store: Store) -> StudyNow:
     return StudyNow(
         study=study,
         store=store,
-        every=study,
         outcomes=own,
         ended=own,
         begun=(),

@@ -53,13 +53,12 @@ class BegunTrial:
 class StudyNow:
     """A study at one moment, with its outcomes and its unfinished trials.
 
-    `every` is the study with the trials of all seeds that may be added, and `ended` are their outcomes, while
-    `outcomes` are those of the study alone. `rows` is a text that changes with the outcomes, and `key` one
+    `ended` are the outcomes of the trials of all seeds that may be added, while `outcomes` are those of the
+    study alone. `rows` is a text that changes with the outcomes, and `key` one
     that also changes with the unfinished trials.
     """
 
     study: Study
-    every: Study
     store: Store
     outcomes: pl.DataFrame
     ended: pl.DataFrame
@@ -91,7 +90,6 @@ class StoreReader:
         self._latest: LatestAttempts | None = None
         self._read_state: tuple[StoreState, frozenset[str]] | None = None
         self._loaded: dict[str, tuple[int, Study | StudyError]] = {}
-        self._with_later: dict[str, tuple[Study, Study]] = {}
         self._snapshot: StoreNow | None = None
 
     def current(self) -> StoreNow:
@@ -149,7 +147,7 @@ class StoreReader:
             if isinstance(study, StudyError):
                 studies[name] = study
                 continue
-            every = self._all_seeds(study)
+            every = study.with_later_seeds()
             begun = tuple(
                 BegunTrial(trial=trial, note=unfinished[trial.id], held=trial.id in held)
                 for trial in (every.trials if study.search is None else self._searched(name, unfinished))
@@ -161,7 +159,6 @@ class StoreReader:
             times = [(each.trial.id, state.notes[each.trial.id], each.held) for each in begun]
             studies[name] = StudyNow(
                 study=study,
-                every=every,
                 store=self._store,
                 outcomes=study_outcomes(study, outcomes),
                 ended=ended,
@@ -182,12 +179,6 @@ class StoreReader:
             if begun is not None and begun.trial.study == study:
                 found.append(begun.trial)
         return found
-
-    def _all_seeds(self, study: Study) -> Study:
-        known = self._with_later.get(study.name)
-        if known is None or known[0] is not study:
-            known = self._with_later[study.name] = (study, study.with_later_seeds())
-        return known[1]
 
     def _load(self, name: str, recorded: int) -> Study | StudyError:
         """Load a study as it was in its last run, with the rounds that followed, or return the error."""

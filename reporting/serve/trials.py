@@ -79,7 +79,8 @@ def trials_now(now: StudyNow) -> dict[str, TrialNow]:
     rows = {row["trial"]: row for row in ended.iter_rows(named=True)}
     begun = {each.trial.id: each for each in now.begun}
     own = {trial.id for trial in now.study.trials}
-    listed = now.every.trials if now.study.search is None else [each.trial for each in now.begun]
+    every = now.study.with_later_seeds()
+    listed = every.trials if every.search is None else [each.trial for each in now.begun]
     planned = {each.id: each for each in listed if each.id in own or each.id in rows or each.id in begun}
     found: dict[str, TrialNow] = {}
     for name in dict.fromkeys([*planned, *rows]):

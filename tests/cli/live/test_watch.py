@@ -76,7 +76,6 @@ def under_way(tiny, tmp_path):
         return StudyNow(
             study=study,
             store=store,
-            every=study,
             outcomes=store.trials(),
             ended=store.trials(),
             begun=begun,
