@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from textwrap import fill
 from typing import Any
 
-from ...grammar import Analysis, ModelConfig, ModelPart, PartKind, Recipe
+from ...grammar import Analysis, ModelPart, PartKind, Recipe
 from ...grammar.vocabulary.spec import uncounted_kernels
 from ...studies.text.units import (
     WIDTH,
@@ -27,45 +27,48 @@ _REACH = 4
 """The index of the text column, which is left-aligned."""
 
 
-def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
+def render(recipe: Recipe, analysis: Analysis, batch: int) -> str:
     """Return the text of `recipe show`: the canonical text with its id, every part, and the total."""
     unit, size = si_prefix(analysis.flops_per_token)
     rows = [
         ("part", "parameters", f"{unit}FLOPs", "memory", "reach", "cache", "fixed"),
         ("", "", "/token", "", "", "/token", "state"),
     ]
-    tree = analysis.tree_with_memory(sizes.batch)
+    tree = analysis.tree_with_memory(batch)
     for inner in tree.parts:
-        rows.append((inner.label, *format_costs(inner, sizes, size)))
-        rows += [(label, *format_costs(part, sizes, size)) for label, part in _iter_inner(inner, "")]
-    rows.append(("total", *format_costs(tree, sizes, size)))
+        rows.append((inner.label, *format_costs(inner, analysis.length, size)))
+        rows += [
+            (label, *format_costs(part, analysis.length, size)) for label, part in _iter_inner(inner, "")
+        ]
+    rows.append(("total", *format_costs(tree, analysis.length, size)))
     below = (
         fill(text, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
-        for text in sentences(analysis, sizes)
+        for text in sentences(analysis, batch)
     )
     return "\n".join([heading(recipe), "", *_aligned(rows), "", *below, ""])
 
 
-def sentences(analysis: Analysis, sizes: Sizes) -> list[str]:
+def sentences(analysis: Analysis, batch: int) -> list[str]:
     """Return the sentences that `recipe show` prints below its table of parts."""
-    memory, kernels = analysis.memory(sizes.batch), uncounted_kernels(analysis.root)
+    memory, kernels = analysis.memory(batch), uncounted_kernels(analysis.root)
     training = (
         f"training holds {format_bytes(memory.parameters)} of parameters, "
         f"{format_bytes(memory.gradients)} of gradients, {format_bytes(memory.optimizer)} of Adam's, "
         f"{format_bytes(memory.activations)} of activations and {format_bytes(memory.logits)} of logits; "
         f"about {format_bytes(memory.peak)} at the peak"
     )
-    return list(filter(None, [conditions(analysis, sizes), training, generation_memory(analysis), kernels]))
+    return list(filter(None, [conditions(analysis, batch), training, generation_memory(analysis), kernels]))
 
 
-def format_costs(part: ModelPart, sizes: Sizes, size: float) -> tuple[str, str, str, str, str, str]:
+def format_costs(part: ModelPart, length: int, size: float) -> tuple[str, str, str, str, str, str]:
     """Return a part's costs as texts for the columns of the table.
 
-    FLOPs are per token, in units of `size`. Parts outside the body that have no FLOPs have no reach.
+    FLOPs are per token of a sequence of `length` tokens, in units of `size`. Parts outside the body that have
+    no FLOPs have no reach.
     """
     return (
         f"{part.parameters:,}",
-        f"{part.flops / sizes.length / size:,.1f}",
+        f"{part.flops / length / size:,.1f}",
         format_bytes(part.kept) if part.kept else "",
         format_reach(part.reach) if part.flops or part.kind not in (PartKind.FRAME, PartKind.SHARED) else "",
         format_bytes(part.state * STATE_BYTES) if part.state else "",
@@ -116,7 +119,7 @@ class RecipeCosts:
     d_model: int
     length: int
     vocab: int
-    masked: bool
+    masked: bool  # no position sees later positions
     norm: str
     batch: int
     dropout: float
@@ -133,14 +136,21 @@ class RecipeCosts:
     difference: dict[str, Any] | None = None
 
     @classmethod
-    def of(cls, recipe: Recipe, analysis: Analysis, sizes: Sizes) -> RecipeCosts:
+    def of(cls, recipe: Recipe, analysis: Analysis, batch: int) -> RecipeCosts:
         """Return the costs of a recipe and of each of its parts."""
-        memory = analysis.memory(sizes.batch)
+        settings, interface = analysis.config.settings, analysis.config.interface
+        memory = analysis.memory(batch)
         items = ("parameters", "gradients", "optimizer", "activations", "logits", "peak")
         return cls(
             recipe=recipe.text,
             id=recipe.id,
-            **sizes.as_data(),
+            d_model=settings.d_model,
+            length=analysis.length,
+            vocab=interface.vocab,
+            masked=interface.causal,
+            norm=settings.norm,
+            batch=batch,
+            dropout=settings.dropout,
             parameters=analysis.parameters,
             flops=analysis.flops,
             flops_per_token=analysis.flops_per_token,
@@ -150,7 +160,7 @@ class RecipeCosts:
             causal=analysis.causal,
             state_per_token=analysis.state,
             window=analysis.window,
-            parts=tuple(map(PartCosts.of, analysis.tree_with_memory(sizes.batch).parts)),
+            parts=tuple(map(PartCosts.of, analysis.tree_with_memory(batch).parts)),
         )
 
 
@@ -161,9 +171,29 @@ def heading(recipe: Recipe, before: str = "") -> str:
     return f"{text}{' ' * gap}{name}" if gap >= 2 else f"{text}\n{' ' * len(before)}{name}"
 
 
-def conditions(analysis: Analysis, sizes: Sizes) -> str:
+def conditions(analysis: Analysis, batch: int) -> str:
     """Describe the model that the costs are for: causal or bidirectional, and its sizes."""
-    return f"{'causal' if analysis.causal else 'bidirectional'}, {sizes.describe()}"
+    return f"{'causal' if analysis.causal else 'bidirectional'}, {describe_sizes(analysis, batch)}"
+
+
+def describe_sizes(analysis: Analysis, batch: int) -> str:
+    """Describe the norms, tied weights, sequence length, batch and dropout in one line."""
+    config, settings = analysis.config, analysis.config.settings
+    rates = {
+        "attention": settings.attention_dropout,
+        "embedding": settings.embedding_dropout,
+        "input": settings.input_dropout,
+    }
+    parts = ["no norms" if settings.norm == "none" else f"{settings.norm}-norm"]
+    parts += [] if settings.residual else ["no residuals"]
+    parts += ["tied" + (" but for biases" if settings.tied_bias else "")] if settings.tied else []
+    if settings.cutoffs:
+        projected = ", all projected" if settings.project_first_cluster else ""
+        parts.append(f"{len(config.clusters)} clusters{projected}")
+    parts.append(plural(analysis.length, "token") + (" of a stream" if analysis.sizes["past"] else ""))
+    parts += [f"batch {batch}", f"dropout {settings.dropout:g}"]
+    parts += [f"{name} dropout {rate:g}" for name, rate in rates.items() if rate]
+    return ", ".join(parts)
 
 
 def generation_memory(analysis: Analysis) -> str:
@@ -195,54 +225,3 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
             for place, (text, width) in enumerate(zip(row, widths, strict=True))
         ]
         yield f"  {'  '.join(cells)}".rstrip()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sizes:
-    """The sizes for which costs are computed. `past` is how many earlier positions precede each sequence."""
-
-    config: ModelConfig
-    length: int
-    batch: int
-    past: int = 0
-
-    def describe(self) -> str:
-        """Describe the norms, tied weights, sequence length, batch and dropout in one line."""
-        config = self.config
-        settings = config.settings
-        rates = (
-            ("attention", settings.attention_dropout),
-            ("embedding", settings.embedding_dropout),
-            ("input", settings.input_dropout),
-        )
-        parts = [
-            "no norms" if settings.norm == "none" else f"{settings.norm}-norm",
-            *([] if settings.residual else ["no residuals"]),
-            *(["tied" + (" but for biases" if settings.tied_bias else "")] if settings.tied else []),
-            *(
-                [
-                    f"{len(config.clusters)} clusters"
-                    + (", all projected" if settings.project_first_cluster else "")
-                ]
-                if settings.cutoffs
-                else []
-            ),
-            plural(self.length, "token") + (" of a stream" if self.past else ""),
-            f"batch {self.batch}",
-            f"dropout {settings.dropout:g}",
-            *(f"{name} dropout {rate:g}" for name, rate in rates if rate),
-        ]
-        return ", ".join(parts)
-
-    def as_data(self) -> dict[str, Any]:
-        """Return the sizes by the names of options. `masked` means that no position sees later positions."""
-        settings, interface = self.config.settings, self.config.interface
-        return {
-            "d_model": settings.d_model,
-            "length": self.length,
-            "vocab": interface.vocab,
-            "masked": interface.causal,
-            "norm": settings.norm,
-            "batch": self.batch,
-            "dropout": settings.dropout,
-        }

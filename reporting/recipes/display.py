@@ -13,7 +13,7 @@ from ...grammar import Analysis, ModelConfig, Recipe, RecipeError, analyse, pars
 from ...grammar.model_config import configure
 from ...studies.text.units import WIDTH, format_bytes, format_reach, si_prefix, side_by_side
 from . import breakdown, svg
-from .breakdown import STATE_BYTES, RecipeCosts, Sizes, heading
+from .breakdown import STATE_BYTES, RecipeCosts, describe_sizes, heading
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +22,12 @@ class RecipeDisplay:
 
     recipe: Recipe
     analysis: Analysis
-    sizes: Sizes
+    batch: int
 
     @property
     def costs(self) -> RecipeCosts:
         """Return the recipe's costs without rounding."""
-        return RecipeCosts.of(self.recipe, self.analysis, self.sizes)
+        return RecipeCosts.of(self.recipe, self.analysis, self.batch)
 
     def render(self, form: Literal["text", "svg"] = "text") -> str:
         """Return the recipe as text with a line for each part, or as an SVG picture."""
@@ -35,7 +35,7 @@ class RecipeDisplay:
             near = hint(str(form), ("text", "svg"))
             raise ActivememError(f"form: expected text or svg, got {describe_value(form)}{near}")
         drawn = svg if form == "svg" else breakdown
-        return drawn.render(self.recipe, self.analysis, self.sizes)
+        return drawn.render(self.recipe, self.analysis, self.batch)
 
     def __str__(self) -> str:
         return self.render()
@@ -50,13 +50,13 @@ class RecipeComparison:
 
     recipes: tuple[Recipe, ...]
     analyses: tuple[Analysis, ...]
-    sizes: Sizes
+    batch: int
 
     @property
     def costs(self) -> list[RecipeCosts]:
         """Return each recipe's costs without rounding, and their differences from the first recipe's."""
         every = [
-            RecipeCosts.of(recipe, analysis, self.sizes)
+            RecipeCosts.of(recipe, analysis, self.batch)
             for recipe, analysis in zip(self.recipes, self.analyses, strict=True)
         ]
         first = every[0]
@@ -73,7 +73,7 @@ class RecipeComparison:
         """Return the recipes by letters, and a table with a column for each, side by side if they fit."""
         letters = [letter(number) for number in range(len(self.recipes))]
         listed = [heading(recipe, f"  {name}  ") for name, recipe in zip(letters, self.recipes, strict=True)]
-        figures = [figure for figure in _compared_figures(self.analyses, self.sizes) if any(figure[1])]
+        figures = [figure for figure in _compared_figures(self.analyses, self.batch) if any(figure[1])]
         columns: list[list[tuple[str, str]]] = []
         for number, (name, analysis) in enumerate(zip(letters, self.analyses, strict=True)):
             numbers = [
@@ -85,7 +85,7 @@ class RecipeComparison:
         names = ["", *(figure for figure, _, _ in figures), "reach", "causal"]
         blocks = side_by_side([_texts(column) for column in columns], names, width=WIDTH - 2, gap=_GAP)
         lines = [line for block in blocks for line in (*(f"  {row}".rstrip() for row in block), "")]
-        return "\n".join([*listed, "", *lines, f"  {self.sizes.describe()}", ""])
+        return "\n".join([*listed, "", *lines, f"  {describe_sizes(self.analyses[0], self.batch)}", ""])
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
@@ -109,7 +109,7 @@ def show_recipe(
     check_arguments(number_fault("batch", batch, least=1))
     recipe, config = parse(recipe), configure(config, **settings)
     analysis = analyse(recipe, config, length=length, past=past)
-    return RecipeDisplay(recipe, analysis, Sizes(config=config, length=length, batch=batch, past=past))
+    return RecipeDisplay(recipe, analysis, batch)
 
 
 def compare_recipes(
@@ -144,8 +144,7 @@ def compare_recipes(
             wrong.append(error)
     if wrong:
         raise ActivememError("\n\n".join(map(str, wrong)))
-    sizes = Sizes(config=config, length=length, batch=batch)
-    return RecipeComparison(tuple(parsed), tuple(analyses), sizes)
+    return RecipeComparison(tuple(parsed), tuple(analyses), batch)
 
 
 _COMPARED = ("parameters", "flops", "flops_per_token", "training_flops", "state_per_token", "window")
@@ -159,11 +158,11 @@ def letter(number: int) -> str:
 
 
 def _compared_figures(
-    analyses: Sequence[Analysis], sizes: Sizes
+    analyses: Sequence[Analysis], batch: int
 ) -> Iterator[tuple[str, list[float], Callable[[float], str]]]:
     """Yield the lines of a comparison of recipes: a name, a number of each recipe, and its format."""
     unit, size = si_prefix(max(each.flops_per_token for each in analyses))
-    memories = [each.memory(sizes.batch) for each in analyses]
+    memories = [each.memory(batch) for each in analyses]
 
     def in_bytes_each(count: float) -> str:
         return format_bytes(STATE_BYTES * count) if count else "0"

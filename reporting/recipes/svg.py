@@ -15,7 +15,7 @@ from ...errors import replace_unprintable
 from ...grammar import Analysis, ModelPart, PartKind, Recipe
 from ...grammar.analysis.analyse import PREVIOUS_PART
 from ...studies.text.units import si_prefix, truncate
-from .breakdown import Sizes, conditions, format_costs, generation_memory
+from .breakdown import conditions, format_costs, generation_memory
 
 _WIDTH, _ROW, _MARGIN, _BAR, _BRACKET = 900, 24, 24, 60, 12
 _NUMBERS = (410, 555, 705)
@@ -40,12 +40,12 @@ _STYLE = (
 )
 
 
-def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
+def render(recipe: Recipe, analysis: Analysis, batch: int) -> str:
     """Return the SVG text of a recipe, with a white background and a height that fits the rows."""
     title = wrap(recipe.text, 96, break_on_hyphens=False)
     top = _MARGIN + 20 * len(title) + 60
     flow = _StreamLayout(top)
-    tree = analysis.tree_with_memory(sizes.batch)
+    tree = analysis.tree_with_memory(batch)
     parts = tuple(_drawing_order(tree.parts))
     flow.streams(parts, _MARGIN + _BRACKET * _brackets(parts) + 3)
     total = flow.y + 8
@@ -54,10 +54,10 @@ def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
         *_title(title, recipe.id),
         *_heads(analysis, top - 28),
         *flow.strokes,
-        *(line for row in flow.rows for line in _row(row, tree, analysis, sizes)),
+        *(line for row in flow.rows for line in _row(row, tree, analysis)),
         _path(f"M{_MARGIN} {total - 16}H{_WIDTH - _MARGIN}"),
-        *_row(row, tree, analysis, sizes),
-        _text(_MARGIN, total + 36, conditions(analysis, sizes), "f"),
+        *_row(row, tree, analysis),
+        _text(_MARGIN, total + 36, conditions(analysis, batch), "f"),
         *([_text(_MARGIN, total + 56, kept, "f")] if (kept := generation_memory(analysis)) else ()),
     ]
     height = total + 56 + _MARGIN
@@ -199,10 +199,10 @@ def _spread(part: ModelPart) -> tuple[ModelPart, ...]:
     return tuple(map(times, part.parts))
 
 
-def _row(row: _SvgRow, tree: ModelPart, analysis: Analysis, sizes: Sizes) -> Iterator[str]:
+def _row(row: _SvgRow, tree: ModelPart, analysis: Analysis) -> Iterator[str]:
     part = row.part
     _, size = si_prefix(analysis.flops_per_token)
-    *numbers, reach, _, _ = format_costs(part, sizes, size)
+    *numbers, reach, _, _ = format_costs(part, analysis.length, size)
     label = truncate(row.label, int((_LABELS_END - row.x) / _CHARACTER))
     yield _text(row.x, row.y, label, row.css_class)
     shares = (part.parameters / tree.parameters, part.flops / tree.flops, part.kept / tree.kept)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from activemem.grammar import configure
-from activemem.reporting.recipes import Sizes
+from activemem.grammar import analyse, configure
+from activemem.reporting.recipes import describe_sizes
 
 
 @pytest.mark.parametrize(
@@ -25,4 +25,5 @@ from activemem.reporting.recipes import Sizes
     ],
 )
 def test_sizes_say_all_that_the_figures_depend_on(settings, more, words):
-    assert Sizes(config=configure(d_model=16, **settings), length=40, batch=8, **more).describe() == words
+    analysis = analyse("sa", configure(d_model=16, **settings), length=40, **more)
+    assert describe_sizes(analysis, 8) == words
