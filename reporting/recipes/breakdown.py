@@ -118,7 +118,7 @@ class RecipeCosts:
     id: str
     d_model: int
     length: int
-    vocab: int
+    vocab: int | None
     masked: bool  # no position sees later positions
     norm: str
     batch: int
