@@ -10,7 +10,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from itertools import accumulate
 from statistics import fmean
@@ -280,42 +280,32 @@ class Worker:
         prepare_cpu(machine.threads)
         # otherwise the first optimiser imports it and keeps its trial's memory
         import_module("torch._dynamo")
-        self._store, self._begin = store, make_training
         if machine.activation_checkpointing and make_training == Training.begin:
-            self._begin = partial(Training.begin, recomputes=True)
-        self._limit, self._every = machine.time_limit_s, machine.checkpoint_every_s
-        self._data = machine.data
-        self._device = torch.device(machine.device)
+            make_training = partial(Training.begin, recomputes=True)
         share = 1.0 if machine.gpus == "auto" else min(machine.gpus or 1.0, 1.0)
-        self._device_suffix = f", a share of {share:g}" if share < 1.0 else ""
-        self._claims: dict[str, Claims] = {}
+        self._claims_of = cache(partial(Claims, store))  # of each run
         self._packer: Packer | None = None
         if machine.pack != "off":
-            sizes = [gpu.bytes for gpu in find_gpus()] if self._device.type == "cuda" else []
+            sizes = [gpu.bytes for gpu in find_gpus()] if machine.device == "cuda" else []
             here = int(share * min(sizes)) if sizes else None
             self._packer = Packer(machine.most_packed, fitting=machine.pack == "auto", device_bytes=here)
         self._buffer = OutcomeBuffer(store)
+        self._attempt = partial(
+            Attempt,
+            store=store,
+            device=torch.device(machine.device),
+            time_limit_s=machine.time_limit_s,
+            checkpoint_every_s=machine.checkpoint_every_s,
+            data=machine.data,
+            make_training=make_training,
+            buffer=self._buffer,
+            device_suffix=f", a share of {share:g}" if share < 1.0 else "",
+        )
         outcome.commit()  # at the start, since the files may change during training
 
     def attempts(self, jobs: Sequence[Job]) -> list[Attempt]:
         """Return an attempt for each job. An attempt claims its trial when it starts."""
-        for run in {job.run for job in jobs} - self._claims.keys():
-            self._claims[run] = Claims(self._store, run)
-        return [
-            Attempt(
-                job,
-                self._store,
-                self._device,
-                claims=self._claims[job.run],
-                time_limit_s=self._limit,
-                checkpoint_every_s=self._every,
-                data=self._data,
-                make_training=self._begin,
-                buffer=self._buffer,
-                device_suffix=self._device_suffix,
-            )
-            for job in jobs
-        ]
+        return [self._attempt(job, claims=self._claims_of(job.run)) for job in jobs]
 
     def events(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
         """Train each trial to its end, and yield all events.
