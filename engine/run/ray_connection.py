@@ -188,7 +188,9 @@ def _job_config() -> JobConfig:
     By default Ray puts the working folder first in the module search path, except for the job of a Ray
     client.
     """
-    return JobConfig(_client_job=True, _py_driver_sys_path=search_path())
+    # Ray inserts one entry after the other at the front, so reverse them; '' would be a worker's own folder
+    path = [entry or str(Path.cwd()) for entry in reversed(sys.path)]
+    return JobConfig(_client_job=True, _py_driver_sys_path=path)
 
 
 class Code(TypedDict):
@@ -197,12 +199,6 @@ class Code(TypedDict):
     folder: str
     digest: str
     fault: str
-
-
-def search_path() -> list[str]:
-    """Return this process's module search path, last entry first. Ray inserts the entries in this order."""
-    # Ray inserts one entry after the other at the front, so reverse them; '' would be a worker's own folder
-    return [entry or str(Path.cwd()) for entry in reversed(sys.path)]
 
 
 def _make_look() -> Callable[[], Code]:
