@@ -158,7 +158,8 @@ class TwoLevels(Design):
                 f"{head}; main effects are not aliased with each other, but partly with interactions of two "
                 f"others (correlation {sizes}), which are assumed to be small"
             )
-        resolution = "III" if aliases.mains else "IV" if aliases.interactions else "V or more"
+        shortest = min((len(group[0]) for group in aliases.groups), default=3)
+        resolution = {1: "III", 2: "IV"}.get(shortest, "V or more")
         return f"{head}, resolution {resolution}; {_MEANINGS[resolution]}"
 
 
@@ -223,16 +224,6 @@ class Aliases:
 
     groups: tuple[tuple[Effect, ...], ...]
     partial: tuple[tuple[Fraction, int], ...]
-
-    @property
-    def mains(self) -> tuple[tuple[Effect, ...], ...]:
-        """The groups of aliased effects that include a main effect."""
-        return tuple(group for group in self.groups if len(group[0]) == 1)
-
-    @property
-    def interactions(self) -> tuple[tuple[Effect, ...], ...]:
-        """The groups of aliased effects that are all interactions."""
-        return tuple(group for group in self.groups if len(group[0]) > 1)
 
 
 def find_aliases(rows: Sequence[Row]) -> Aliases:

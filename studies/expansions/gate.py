@@ -72,12 +72,11 @@ class Gates(HeldTrials, Expansion):
                 (TABLE,), "a gate needs the cells of a grid, but this study is a search: remove the gate"
             )
             return None
-        paths: list[KeyPath] = [(TABLE, index) for index in range(len(diagnostics.tables(TABLE)))]
-        read = [
-            (path, diagnostics.validate(GateSettings, path, table))
-            for path, table in zip(paths, diagnostics.tables(TABLE), strict=True)
-        ]
-        return cls(tables=tuple((path, settings) for path, settings in read if settings is not None))
+        read: dict[KeyPath, GateSettings | None] = {
+            (TABLE, index): diagnostics.validate(GateSettings, (TABLE, index), table)
+            for index, table in enumerate(diagnostics.tables(TABLE))
+        }
+        return cls(tables=tuple((path, settings) for path, settings in read.items() if settings is not None))
 
     def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
         """Report factors, levels and claims of gates that the study does not have."""

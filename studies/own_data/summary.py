@@ -87,11 +87,9 @@ class CorpusSummary:
 
 
 def summarise_rows(rows: Sequence[Row], kind: RowKind, tokens: object) -> CorpusSummary:
-    """Summarise labelled rows or pairs. `tokens` is the value of `[task] tokens`."""
+    """Summarise labelled rows. `tokens` is the value of `[task] tokens`."""
     train = [row for row in rows if row.split == "train"]
     counts = Counter(row.split for row in rows)
-    if not kind.labels:
-        return _summarise_pairs(rows, tokens)
     labels = {split: Counter[str | None]() for split in SPLITS}
     for row in rows:
         if not isinstance(row.target, float):
@@ -163,7 +161,7 @@ def summarise_text(parts: Mapping[str, bytes], tokens: object) -> CorpusSummary:
     )
 
 
-def _summarise_pairs(rows: Sequence[Row], tokens: object) -> CorpusSummary:
+def summarise_pairs(rows: Sequence[Row], tokens: object) -> CorpusSummary:
     """Summarise sentence pairs, without those whose source is also in a later split (train, dev, test)."""
     held_out: set[bytes] = set()
     kept, lost = dict[str, list[Row]](), Counter[str]()

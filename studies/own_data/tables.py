@@ -32,7 +32,7 @@ from .rows import (
     iter_parts,
     read_part,
 )
-from .summary import summarise_rows
+from .summary import summarise_pairs, summarise_rows
 from .texts import HeldOut, Share, check_shares
 
 _DEFAULT_SHARE = 0.1
@@ -351,7 +351,7 @@ def read_pairs(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any
     if not found:
         return None
     layout, rows = found
-    return OwnPairs(layout=layout, rows=_count_rows(rows)), summarise_rows(rows, PAIRS, reader.tokens)
+    return OwnPairs(layout=layout, rows=_count_rows(rows)), summarise_pairs(rows, reader.tokens)
 
 
 def _read_lines(
