@@ -27,7 +27,7 @@ from ..storage import Store, StoreError, open_store, store_fault
 from ..storage.rows import KEY_COLUMNS, has_trial
 from ..storage.trial_files import STARTS_FILE, read_begun
 from .resolve.trial import cell_key, code_owner, first_of_each_kind
-from .schema.factors import SEED
+from .schema.factors import SEED, as_list
 from .study import (
     Study,
     follow_rounds,
@@ -259,9 +259,7 @@ def describe_max_seeds(study: Study, store: Store) -> str:
         return "" if now is None else f"max_seeds = {now} changes nothing: {without}"
     if (record := store.records.load(study.name)) is None:
         return ""
-    try:
-        last = parse_document("study", record["text"], record.get("overrides", ())).data["study"]
-    except (StudyError, KeyError):
+    if not (last := as_table(_tables_of(record).get("study"))):
         return ""
     before, rows = last.get("max_seeds"), store.trials(columns=KEY_COLUMNS)
     ended = rows.filter(pl.col("study") == study.name)["trial"].n_unique()
@@ -365,12 +363,16 @@ def seeds_before(study: Study, store: Store) -> tuple[int, ...]:
 
 
 def _seeds_of(record: Mapping[str, Any]) -> list[int]:
-    try:
-        factors = parse_document("study", record["text"], record.get("overrides", ())).data["factors"]
-        seeds = factors[SEED] if isinstance(factors[SEED], list) else [factors[SEED]]
-    except (StudyError, KeyError, TypeError):
-        return []
+    seeds = as_list(as_table(_tables_of(record).get("factors")).get(SEED))
     return [seed for seed in seeds if isinstance(seed, int)]
+
+
+def _tables_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the tables of a study as it last ran; none if its text is no longer valid."""
+    try:
+        return parse_document("study", record["text"], record.get("overrides", ())).data
+    except StudyError:
+        return {}
 
 
 def other_results(store: Store, study: str = "", file: Path | None = None) -> str:

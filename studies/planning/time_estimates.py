@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -185,19 +185,19 @@ class RecipeTimes:
     """
 
     def __init__(self) -> None:
-        self._seconds: Counter[str] = Counter()  # by recipe
-        self._shares: Counter[str] = Counter()  # trained fractions of trials, by recipe
+        self._seconds = defaultdict[str, float](float)  # by recipe
+        self._shares = defaultdict[str, float](float)  # trained fractions of trials, by recipe
 
     def add(self, recipe: str, seconds: float, share: float) -> None:
         """Record the seconds that a part of a trial has taken, which is this `share` of the trial."""
-        self._seconds[recipe] += seconds  # pyright: ignore[reportArgumentType] -- a Counter adds real numbers too
-        self._shares[recipe] += share  # pyright: ignore[reportArgumentType] -- as above
+        self._seconds[recipe] += seconds
+        self._shares[recipe] += share
 
     @property
     def mean_s(self) -> float | None:
         """Return the mean seconds of a trial over all recipes; None before the first epoch."""
-        shares = self._shares.total()
-        return self._seconds.total() / shares if shares else None
+        shares = sum(self._shares.values())
+        return sum(self._seconds.values()) / shares if shares else None
 
     def trial_s(self, recipe: str) -> float:
         """Return the expected seconds of a whole trial of this recipe."""

@@ -19,7 +19,7 @@ from ..text.strict_model import (
 )
 from ..text.units import plural
 from .limits import find_quantity, quantity_fault
-from .settings import EXPANSIONS, Level, Names, NonEmptyNames, find_expansion
+from .settings import EXPANSIONS, Level, Names, NonEmptyNames, find_expansion, wrap_in_list
 
 Direction = Literal["max", "min"]
 """Whether the highest or the lowest values of a quantity are the best."""
@@ -140,14 +140,6 @@ def _read_dimension(given: object) -> object:
     raise ValueError(f"{meant}, got {format_value(given)}")
 
 
-Directions = Annotated[
-    tuple[Direction, ...],
-    Field(strict=False),
-    BeforeValidator(lambda given: (given,) if isinstance(given, str) else given),
-]
-"""Whether the highest or the lowest values are the best, for one metric or several."""
-
-
 class SearchBudget(StrictModel):
     """Keys of `[search] budget`: limits on all trainings of a search, beyond which no new point begins."""
 
@@ -190,7 +182,7 @@ class SearchSettings(StrictModel, table="search"):
     metric: NonEmptyNames
     """the objective, averaged over the seeds: a metric, or a cost of the training or the model; a list of
     several asks for their Pareto front"""
-    direction: Directions = ()
+    direction: Annotated[tuple[Direction, ...], Field(strict=False), BeforeValidator(wrap_in_list)] = ()
     """whether the highest or the lowest values are the best; a list for several metrics (default: as usual
     for each metric)"""
     scheduler: Annotated[SerializeAsAny[PartSettings], _SCHEDULER] = PartSettings(name=NONE)
