@@ -288,8 +288,8 @@ def _rows(
         yield FACTORS, one_line(name) + change, term_cells((name,))
         if change:
             continue
-        known = found.model is not None and found.effects[name,].contrasts if found.effects else ()
-        deviations = found.model.deviations(name) if found.model and known else ()
+        effect = found.effects.get((name,))  # none if only one level has a value
+        deviations = found.model.deviations(name) if found.model and effect and effect.contrasts else ()
         observed = map(level_key, found.observed[name])
         by_level = dict(zip(observed, deviations, strict=False))
         for level, text in zip(levels, names, strict=True):

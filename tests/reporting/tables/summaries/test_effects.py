@@ -90,6 +90,13 @@ def test_effects_that_a_missing_level_hides_have_no_number(golden):
     assert rows["norm: pre → post"][0].startswith("+0.3")
 
 
+def test_a_factor_of_many_levels_with_values_at_only_one_has_no_number():
+    lost = [at for at, trial in enumerate(study().trials) if trial.levels["mixer"] != "sa"]
+    rows = text(made(study(), loss, fails=lost))
+    assert rows["mixer"] == ("–", "", "")
+    assert rows["norm: pre → post"][0].startswith("+0.5")
+
+
 def test_a_study_without_any_value_has_an_empty_table():
     table = made(study(), loss, fails=range(36))
     assert text(table)["norm: pre → post"] == ("–", "", "")
