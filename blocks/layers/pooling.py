@@ -131,8 +131,8 @@ def try_fused_pooling(
         return None
     if inputs.shape[:2].numel() * entry.out_features <= _MAX_BUFFER_CPU:
         return None
-    ones = inputs.new_ones(inputs.shape[:2]).unsqueeze(-1)
-    x = zero_masked(torch.cat([inputs, ones], -1), mask)  # also the column of ones, which weights the sums
+    x = torch.cat([inputs, inputs.new_ones(inputs.shape[:2]).unsqueeze(-1)], -1)
+    x = zero_masked(x, mask)  # also in the column of ones, which weights the sums
     weight = torch.cat([entry.weight, entry.bias[:, None]], 1)
     with without_autocast(x.device):  # sums over thousands of positions keep the precision of the inputs
         match second.part:
