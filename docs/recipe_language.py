@@ -17,7 +17,7 @@ from activemem.grammar.signature import example, signature
 from activemem.grammar.vocabulary.spec import builtin_names
 from activemem.studies.text.units import format_reach
 
-_RULE = re.compile(r"`(\w+) = (.+?)`\.", re.DOTALL)
+_RULE = re.compile(r"`(\w+) = (.+?)`[.;]", re.DOTALL)
 
 
 def grammar() -> str:
