@@ -15,6 +15,7 @@ by others. `errors` has the errors of all folders and shows where texts are wron
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 
 from .lazy_exports import lazy_exports
 
@@ -24,12 +25,14 @@ _load, _, __all__ = lazy_exports(__name__)
 
 
 def __getattr__(name: str) -> object:
-    """Return the public object with this name or, if there is none, the block with this name.
+    """Return the public object, the module or the block with this name.
 
-    Raise AttributeError, with the nearest name, if there is neither.
+    Raise AttributeError, with the nearest name, if there is none.
     """
     if name in __all__ or name.startswith("_"):
         return _load(name)
+    if find_spec(f"{__name__}.{name}") is not None:  # `from activemem import studies` asks here first
+        return import_module(f".{name}", __name__)
     blocks = import_module(".grammar.block_names", __name__)
     if name not in dir(blocks):
         hint = import_module(".errors", __name__).hint(name, [*__all__, *dir(blocks)])
