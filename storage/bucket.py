@@ -242,7 +242,8 @@ def _connect(address: str, timeout_s: float, retry_s: float, retries: int) -> Ob
     again: RetryConfig = {"max_retries": retries, "retry_timeout": timedelta(seconds=retry_s)}
     options: dict[str, Any] = {"client_options": client, "retry_config": again}
     try:
-        return from_url(address, **options)
+        # obstore reads the address as a URL, in which % would begin an encoded character
+        return from_url(address.replace("%", "%25"), **options)
     except (BaseError, ValueError) as error:
         raise BucketError(errno.EIO, _reason(error), address) from error
 

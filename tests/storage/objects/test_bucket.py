@@ -75,6 +75,14 @@ def test_a_server_without_conditional_writes_is_refused_before_anything_is_claim
     assert server.objects == {}
 
 
+@pytest.mark.parametrize("folder", ["a%20b", "a%b", "%2e%2e", "größe", "a+b"])
+def test_a_folder_of_a_bucket_is_used_as_it_is_written(server, folder):
+    bucket = Bucket(f"s3://bucket/{folder}")
+    bucket.put("studies/one", b"data")
+    assert [*server.objects] == [f"{folder}/studies/one"]
+    assert [each["path"] for each in bucket.list("studies")] == ["studies/one"]
+
+
 def test_an_object_is_created_once(address):
     first, second = Bucket(address), Bucket(address)
     first.create("key", b"mine")
