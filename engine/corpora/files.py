@@ -80,7 +80,12 @@ def missing_error(dataset: Dataset, files: str) -> DataError:
 
 def read_source(dataset: Dataset, source: SourceFile, place: Path) -> bytes:
     """Return the bytes of a dataset's file. Raise DataError if it is missing or not the published file."""
-    return b"".join(iter_lines(dataset, source, place))
+    path = _require_file(dataset, source, place)
+    # at once, because a large text as a list of lines would take several times the memory
+    with as_data_error(dataset, path), _opened(path, source) as file:
+        data = file.read()
+    _verify(dataset, source, path, len(data), None if source.digest is None else _sum(source.digest, data))
+    return data
 
 
 def iter_lines(dataset: Dataset, source: SourceFile, place: Path) -> Iterator[bytes]:
@@ -188,6 +193,10 @@ def _member(names: list[str], source: SourceFile) -> str:
 
 def _algorithm(digest: str) -> str:
     return digest.partition(":")[0]
+
+
+def _sum(like: str, data: bytes) -> str:
+    return f"{_algorithm(like)}:{hashlib.new(_algorithm(like), data, usedforsecurity=False).hexdigest()}"
 
 
 def keep_files(files: Mapping[str, Path], place: Path) -> None:

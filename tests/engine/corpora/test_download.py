@@ -4,6 +4,7 @@ import hashlib
 import io
 import lzma
 import tarfile
+import tracemalloc
 import zipfile
 
 import pytest
@@ -185,6 +186,17 @@ def test_the_first_bytes_of_a_longer_text_may_be_all_that_counts(tmp_path):
     asked = corpus()
     (tmp_path / "text").write_bytes(TEXT + b"more")
     assert read_source(asked, asked.splits["train"].source, tmp_path) == TEXT
+
+
+def test_reading_a_text_takes_little_more_memory_than_the_text(tmp_path):
+    text = b"a line\n" * 300_000
+    source = SourceFile(names=("text",), digest=f"sha256:{hashlib.sha256(text).hexdigest()}")
+    (tmp_path / "text").write_bytes(text)
+    tracemalloc.start()
+    assert read_source(corpus(), source, tmp_path) == text
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2 * len(text)
 
 
 def fault(tmp_path, name, content):
