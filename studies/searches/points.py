@@ -322,7 +322,9 @@ def front(points: Sequence[Losses]) -> list[int]:
     order = sorted(range(len(points)), key=lambda place: tuple(points[place]))
     found: list[int] = []
     for place in order:  # sorted, so that no point dominates an earlier one and the front only grows
-        if not any(dominates(points[other], points[place]) for other in found):
+        # of two objectives, the last point of the front has the lowest second one (Kung et al. 1975)
+        rivals = found[-1:] if len(points[place]) == 2 else found
+        if not any(dominates(points[other], points[place]) for other in rivals):
             found.append(place)
     return found
 

@@ -25,6 +25,19 @@ def test_the_front_has_the_points_that_none_beats(points):
     assert [points[place] for place in found] == sorted(points[place] for place in found)
 
 
+def test_a_long_front_of_two_objectives_takes_few_comparisons():
+    compared = 0
+
+    class Loss(float):
+        def __le__(self, other):
+            nonlocal compared
+            compared += 1
+            return float(self) <= float(other)
+
+    assert len(front([(Loss(place), Loss(-place)) for place in range(1000)])) == 1000
+    assert compared < 10_000
+
+
 @settings(max_examples=60)
 @given(POINTS)
 def test_each_rank_is_the_front_of_what_the_ranks_before_leave(points):
