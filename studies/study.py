@@ -274,7 +274,7 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
         _, _, as_written, written_data, *_ = _read_design(written)
         if not written.invalid:  # otherwise its levels have faults
             design = replace(design, as_written=as_written)
-    paper = header.paper if header else None
+    paper = (header or _readable_header(given.get("study"))).paper
     tables: tuple[TableKind, ...] = read_results(diagnostics, "table", design, paper)
     curves: tuple[CurveKind, ...] = read_results(diagnostics, "curve", design, paper)
     claims: tuple[Claim, ...] = ()
@@ -417,13 +417,14 @@ def _read_design(
 
 
 def _readable_header(given: object) -> StudySettings:
-    """Return a faulty table [study] with only the keys that say which cells there are, if these are valid."""
+    """Return a faulty table [study] with only the valid keys that say which cells and paper there are."""
     unread, table = {"name": "unread", "title": "unread"}, as_table(given)
-    keys = {key: table[key] for key in ("design", "baseline", "around", "labels") if key in table}
+    keys = {key: table[key] for key in ("design", "baseline", "around", "labels", "paper") if key in table}
     try:
         return validate(StudySettings, {**keys, **unread})
-    except InvalidTableError:
-        return validate(StudySettings, unread)
+    except InvalidTableError as error:
+        faulty = {problem.path[0] for problem in error.problems}
+        return validate(StudySettings, {name: keys[name] for name in keys.keys() - faulty} | unread)
 
 
 def _read_decode(diagnostics: Diagnostics) -> DecodeSettings | None:

@@ -143,7 +143,6 @@ def compare(
 
 
 def _open_with_weights(name: str, store: storage.Store) -> reporting.StudyResults:
-
     opened = reporting.open_study(name, store)
     study, command = opened.study, cli.train_command(opened.study, store)
     outcomes = studies.study_outcomes(study, studies.stored_outcomes(store, study))
@@ -187,7 +186,6 @@ def _print_probes(
 
 
 def _headline(metrics: Mapping[str, float]) -> str:
-
     if studies.TUNED_METRIC not in metrics and "memory_change" in metrics:
         return f"Δ {metrics['memory_change']:.3f}"
     if studies.TUNED_METRIC not in metrics:

@@ -318,7 +318,6 @@ def tell(study: StudyFile, *, overrides: OverridesOption = None, results: Result
 
 
 def _search_of(study: str, overrides: list[str] | None, results: str | None) -> reporting.StudyResults:
-
     return reporting.StudyResults(
         studies.load_study(study, overrides or ()), cli.load_settings({"results": results}).store
     )

@@ -54,8 +54,8 @@ class StudyNow:
     """A study at one moment, with its outcomes and its unfinished trials.
 
     `ended` are the outcomes of the trials of all seeds that may be added, while `outcomes` are those of the
-    study alone. `rows` is a text that changes with the outcomes, and `key` one
-    that also changes with the unfinished trials.
+    study alone. `rows` is a text that changes with the outcomes, and `key` one that also changes with the
+    unfinished trials.
     """
 
     study: Study

@@ -68,8 +68,8 @@ class Ladder(Expansion):
     def read(cls, diagnostics: Diagnostics) -> Self:
         """Return the ladder of a study file; report faults.
 
-        In a faulty ladder, the sizes become factors of unknown levels, so that the rest of the file can be
-        checked.
+        In a faulty ladder, or without the table [study], the sizes become factors of unknown levels, so that
+        the rest of the file can be checked.
         """
         data = diagnostics.data
         found = diagnostics.validate(LadderSettings, (TABLE,), data[TABLE])
@@ -77,10 +77,11 @@ class Ladder(Expansion):
         for path, message in [*_clashes(data), *faults]:
             diagnostics.report(path, message)
         given = as_table(as_table(data[TABLE]).get("sizes"))
-        valid = found.sizes if found is not None and not faults else {}
+        has_study = isinstance(data.get("study"), Mapping)
+        valid = found.sizes if found is not None and not faults and has_study else {}
         sizes = {name: [*valid.get(name, ())] for name in given}
         diagnostics.invalid.update(("factors", name) for name, each in sizes.items() if not each)
-        factors = sizes if isinstance(data.get("study"), Mapping) and not diagnostics.has_search else {}
+        factors = {} if diagnostics.has_search else sizes
         diagnostics.origins.update({("factors", name): (TABLE, "sizes", name) for name in factors})
         found = found or LadderSettings(sizes={}, tokens_per_parameter=1)
         return cls(
@@ -96,7 +97,7 @@ class Ladder(Expansion):
         return {**self.factors, **{name: factors[name] for name in factors if name not in self.factors}}
 
     def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
-        return {"ladder": tuple(self.sizes)}
+        return {"ladder": tuple(name for name in self.sizes if name in self.factors)}
 
     def change(self, settings: TrialSettings, levels: Mapping[str, Level]) -> TrialSettings:
         train = settings.train
@@ -156,8 +157,8 @@ def _patch(data: Mapping[str, Any], sizes: Mapping[str, list[int]]) -> dict[KeyP
     """Return the values that change when the ladder's sizes become factors, by path."""
     patch = dict[KeyPath, Any]()
     others = [name for name in as_table(data.get("factors")) if name not in (SEED, *sizes)]
-    if sizes:
-        kept = {name: value for name, value in data["study"].items() if name != "ablate"}
+    if sizes and isinstance(study := data.get("study"), Mapping):
+        kept = {name: value for name, value in study.items() if name != "ablate"}
         patch[("study",)] = {**kept, "design": "zip", "around": others}
     return patch
 

@@ -67,6 +67,14 @@ def test_the_keys_of_a_misspelt_optimizer_are_checked_as_those_of_the_nearest():
     assert told.endswith("[train] optimizer: unknown key 'lrr'; nearest: lr")
 
 
+@pytest.mark.parametrize("key", ["labels", "order", "max_seeds"])
+def test_a_wrong_key_of_the_study_hides_no_paper(key):
+    with pytest.raises(StudyError) as caught:
+        load_study("algorithmic-small-rates", [f"study.{key}=-1"])
+    (fault,) = caught.value.faults
+    assert fault.message.startswith(f"[study] {key}: ")
+
+
 def test_a_paper_without_published_numbers_is_refused_with_the_known_papers():
     told = message(TEXT, "study.paper=mine")
     assert "[study] paper: unknown paper 'mine'; known: active-memory-transformer, " in told

@@ -132,6 +132,11 @@ def test_a_fault_of_a_ladder_is_reported_once_and_nothing_that_follows_from_it(o
     golden(faults(TEXT.replace(old, new)))
 
 
+def test_a_ladder_without_the_study_table_is_checked_with_its_claims(golden):
+    claim = '[[claim]]\nname = "ahead"\nholds = "test_loss[mixer=lstm, width=48] < 2"\n'
+    golden(faults(TEXT.replace("[study]\n", "") + claim))
+
+
 def test_levels_that_are_sizes_are_refused_where_the_sizes_stand():
     with pytest.raises(StudyError) as caught:
         load_study(TEXT.replace("[16, 32, 48]", "[16, 32, 99999]"))

@@ -177,6 +177,13 @@ def test_listed_cells_may_have_labels(golden):
     golden(caught.value.faults[0].message)
 
 
+def test_wrong_labels_do_not_hide_the_design(golden):
+    tables = [{"name": "sizes", "rows": "size", "columns": "mixer", "value": "loss"}]
+    with pytest.raises(StudyError) as caught:
+        sized(around="mixer", labels=3, tables=tables)
+    golden([fault.message for fault in caught.value.faults])
+
+
 @pytest.mark.parametrize(
     "keys",
     [
