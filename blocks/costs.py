@@ -300,7 +300,7 @@ def _loss(
 
 
 def _loss_of_hidden(model: Model, hidden: Tensor) -> Tensor:
-    """Return the squared error if targets are numbers, else the likelihood, with zeros as targets."""
+    """Return the squared error of numbers or the negative log-likelihood of symbols, zeros as targets."""
     if model.config.interface.targets is not None:
         outputs = model._outputs(hidden)
         return functional.mse_loss(outputs, torch.zeros(outputs.shape))

@@ -181,8 +181,8 @@ def _unfinished_files(layout: Layout, now: float) -> Iterator[Finding]:
 def _ended_checkpoints(quarantine: Quarantine, now: float) -> Iterator[Finding]:
     """Yield the checkpoints of trials that have ended for good.
 
-    Failed trials are retried, and pruned ones are trained by other studies, unless no process has resumed
-    them. The end time of a trial is from the clock of the machine that trained it.
+    No process has resumed these trials after their end. The time of the end is from the clock of the machine
+    that trained the trial.
     """
     columns = ["trial", "status", "reason", "finished"]
     rows = {row["trial"]: row for row in read_latest(quarantine, columns).iter_rows(named=True)}
@@ -288,7 +288,7 @@ def _incomplete(quarantine: Quarantine) -> Iterator[Finding]:
 
 
 def _conflicting(quarantine: Quarantine) -> Iterator[Finding]:
-    """Yield a finding, at the path of the row that counts, for each trial with several different ones."""
+    """Yield a finding for each trial with done rows of different values, at the row that counts."""
     rows = read(quarantine, "trials", ["trial", "status", "metrics"]).filter(status=DONE)
     values = rows.explode("metrics").unnest("metrics").filter(pl.col("name") != "tokens_per_s")
     counts = values.group_by("trial", "name").agg(pl.col("value").n_unique()).filter(pl.col("value") > 1)
