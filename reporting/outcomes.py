@@ -23,6 +23,7 @@ from ..studies.catalog.metrics import (
     TUNED_METRIC,
     is_target,
     metric_family,
+    metric_index,
 )
 from ..studies.catalog.tasks import GeneratedTask
 from ..studies.planning.final_values import (
@@ -312,10 +313,11 @@ NEAR_CHANCE = 0.05
 
 def chance_of(metric: str, settings: TrialSettings) -> float | None:
     """Return the accuracy that guessing reaches; None if it is unknown, or not an accuracy."""
-    chance = settings.task.chance if isinstance(settings.task, GeneratedTask) else None
-    if chance is None:
+    task, (split, _, score) = settings.task, metric_family(metric).partition("_")
+    if not isinstance(task, GeneratedTask):
         return None
-    return {"accuracy": chance, "scaled_accuracy": 0.0}.get(metric_family(metric).partition("_")[2])
+    chance = task.chance_in_test(metric_index(metric)) if split == "test" else task.chance
+    return None if chance is None else {"accuracy": chance, "scaled_accuracy": 0.0}.get(score)
 
 
 def unlearnt_sentence(metric: str, settings: TrialSettings, values: Collection[float]) -> str:

@@ -277,12 +277,16 @@ class NeuralGPUState(State):
     position: int = 0
 
 
-@register_transducer("neural_gpu")
-class NeuralGPU(ImageTransducer[NeuralGPUState]):
-    """A Neural GPU whose outputs depend only on their position in the image (Kaiser and Sutskever 2016)."""
+class ParallelNeuralGPU(ImageTransducer[NeuralGPUState]):
+    """A transducer that computes the whole image first, so that each output needs only one linear map."""
 
     def first_state(self, image: Tensor, mask: Tensor | None) -> NeuralGPUState:
         return NeuralGPUState(column=image[:, 0])
+
+
+@register_transducer("neural_gpu")
+class NeuralGPU(ParallelNeuralGPU):
+    """A Neural GPU whose outputs depend only on their position in the image (Kaiser and Sutskever 2016)."""
 
     def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
         return image[:, 0, : target.shape[1]]
@@ -292,7 +296,7 @@ class NeuralGPU(ImageTransducer[NeuralGPUState]):
 
 
 @register_transducer("markov_neural_gpu")
-class MarkovNeuralGPU(NeuralGPU):
+class MarkovNeuralGPU(ParallelNeuralGPU):
     """A Neural GPU in which each output also depends on the embedding of the previous output.
 
     Kaiser and Bengio 2016, section 2.1.
@@ -303,11 +307,11 @@ class MarkovNeuralGPU(NeuralGPU):
         self.output_width += context.width
 
     def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
-        return torch.cat([super().write(image, mask, target), target], -1)
+        return torch.cat([image[:, 0, : target.shape[1]], target], -1)
 
     def step(self, state: NeuralGPUState, previous: Tensor) -> tuple[Tensor, NeuralGPUState]:
-        output, state = super().step(state, previous)
-        return torch.cat([output, previous], -1), state
+        output = torch.cat([state.column[:, state.position], previous], -1)
+        return output, replace(state, position=state.position + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

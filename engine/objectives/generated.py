@@ -135,10 +135,10 @@ class GeneratedObjective(FreshObjective):
         registered, total = self._registered("test"), Score()
         for name in names:
             score = self._score(model, draw_test_set(self._task, name), registered)
-            found = score.metrics("test", self._task.chance)
+            found = score.metrics("test", self._task.chance_in_test(name))
             measured |= {f"{metric}[{name}]": value for metric, value in found.items()}
             total += score
-        return measured | total.metrics("test", self._task.chance) | registered.compute()
+        return measured | total.metrics("test", self._task.chance_in_test()) | registered.compute()
 
     def test_batches(self) -> Iterator[Examples]:
         names = tuple(self._task.test_sets())

@@ -286,6 +286,7 @@ COMMON_NAMES = {
     "gated_deltanet": "delta",
     "gated_deltanet2": "gdn2",
     "linear_attention": "linear_attn",
+    "gated_linear_attention": "gla",
     "retnet": "retention",
     "rwkv": "rwkv7",
     "griffin": "rg_lru",

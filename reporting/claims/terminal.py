@@ -290,13 +290,18 @@ def measured_sentences(study: Study) -> tuple[str, ...]:
     have a sentence.
     """
     compared = _quantities(study)
-    settings = [trial.settings for trial in _trials_of(study, compared)]
-    metrics = [find_metric(name) for name in dict.fromkeys(quantity.metric for quantity in compared)]
+    by_metric: dict[str, list[Quantity]] = {}
+    for quantity in compared:
+        by_metric.setdefault(quantity.metric, []).append(quantity)
+    measured = {
+        find_metric(name): [trial.settings for trial in _trials_of(study, each)]
+        for name, each in by_metric.items()
+    }
     comparisons = (each for claim in study.claims for each in claim.comparisons if not each.is_ratio)
     targeted = any(is_target(one.metric) for each in comparisons for one in iter_quantities(each))
     biases = dict.fromkeys(pick_bias(claim.spec.pick_by, claim.spec.over) for claim in study.claims)
     return (
-        *describe_metrics(metrics, settings),
+        *describe_metrics(measured),
         *([FIRST_SENTENCE] if targeted else []),
         *filter(None, biases),
     )

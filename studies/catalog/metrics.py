@@ -226,6 +226,11 @@ def metric_family(name: str) -> str:
     return name.partition("[")[0]
 
 
+def metric_index(name: str) -> str:
+    """Return the index of a metric's name: `10-20` for `bleu[10-20]`; "" without one."""
+    return name.partition("[")[2].removesuffix("]")
+
+
 COSTS: Mapping[str, Metric] = _TABLES["costs"]
 """The costs in a trial's row in the store, by column name."""
 

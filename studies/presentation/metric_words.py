@@ -6,10 +6,10 @@ The plain title of a metric fits all settings. If trials agree in the relevant s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..catalog.metrics import Metric, metric_family
+from ..catalog.metrics import Metric, metric_family, metric_index
 from ..catalog.tasks import (
     DEV_SEQUENCES,
     TEST_SETS,
@@ -90,15 +90,15 @@ def with_true_title(
     )
 
 
-def describe_metrics(metrics: Iterable[Metric], settings: Collection[TrialSettings]) -> tuple[str, ...]:
-    """Return a sentence for each metric whose meaning depends on settings.
+def describe_metrics(measured: Mapping[Metric, Collection[TrialSettings]]) -> tuple[str, ...]:
+    """Return a sentence for each metric whose meaning depends on the settings in which it is measured.
 
-    A last sentence names the settings in which the trials differ.
+    A last sentence names the settings in which the trials of a metric differ.
     """
-    depending = [metric for metric in metrics if metric.titles]
-    titles = {metric.name: with_true_title(metric, settings)[0].title for metric in depending}
+    depending = {metric: settings for metric, settings in measured.items() if metric.titles}
+    titles = {metric.name: with_true_title(metric, each)[0].title for metric, each in depending.items()}
     sentences = [f"{name}: {in_sentence(title)}." for name, title in titles.items()]
-    difference = difference_sentence(depending, settings)
+    difference = _difference_sentence(depending)
     return (*sentences, *([difference] if difference else []))
 
 
@@ -109,8 +109,12 @@ def in_sentence(title: str) -> str:
 
 def difference_sentence(metrics: Iterable[Metric], settings: Collection[TrialSettings]) -> str:
     """Return a sentence on metrics that are measured differently in some trials; "" if none is."""
+    return _difference_sentence(dict.fromkeys(metrics, settings))
+
+
+def _difference_sentence(measured: Mapping[Metric, Collection[TrialSettings]]) -> str:
     parts = dict[str, None]()
-    for metric in metrics:
+    for metric, settings in measured.items():
         values: dict[str, dict[str, None]] = {}
         meanings = _meanings(metric, settings)
         for meaning in meanings:
@@ -155,7 +159,7 @@ def _meanings(
 
 def _index_words(metric: Metric) -> str:
     """Return the words for a metric's index: `, source length 10-20` for `bleu[10-20]`."""
-    index = metric.name.partition("[")[2].removesuffix("]")
+    index = metric_index(metric.name)
     if not index:
         return ""
     names = (title.partition(",")[0] for title in metric.index_titles)
@@ -200,8 +204,8 @@ def _facts(metric: Metric, settings: TrialSettings, *, over_index: bool) -> dict
         **dict(_tokens(task)),
         **_search_facts(task),
     }
-    if isinstance(task, GeneratedTask) and task.chance is not None:
-        facts["guess"] = f"{task.chance:.3g}"
+    if isinstance(task, GeneratedTask) and (guesses := _guesses(metric, task, over_index=over_index)):
+        facts["guess"] = guesses
     if train.curriculum is not None:
         percent, is_all = f"{100 * train.curriculum.grow_at:g} %", train.curriculum.grow_at == 1
         facts |= {
@@ -229,6 +233,18 @@ def _facts(metric: Metric, settings: TrialSettings, *, over_index: bool) -> dict
     return facts
 
 
+def _guesses(metric: Metric, task: GeneratedTask, *, over_index: bool) -> str:
+    """Return the accuracies of a guess on the sequences of a metric, such as "0.25 to 0.5"; "" if unknown."""
+    if not metric.name.startswith("test_"):
+        found = [task.chance]
+    elif over_index and isinstance(task, SyntheticTask):
+        found = [task.chance_in_test(name) for name in task.test_names]
+    else:
+        found = [task.chance_in_test(metric_index(metric.name))]
+    known = sorted(each for each in found if each is not None)
+    return " to ".join(dict.fromkeys(f"{each:.3g}" for each in known[:1] + known[-1:]))
+
+
 _SPLIT_SCORES = {
     f"{split}_{kind}"
     for split in ("dev", "test")
@@ -241,7 +257,7 @@ def _length_facts(
     metric: Metric, settings: TrialSettings, task: AlgorithmicSettings, *, over_index: bool
 ) -> dict[str, str]:
     """Return texts for a title: how many sequences there are, and of which length."""
-    split, index = metric.name.partition("_")[0], metric.name.partition("[")[2].removesuffix("]")
+    split, index = metric.name.partition("_")[0], metric_index(metric.name)
     is_test = split == "test"
     lengths = task.test_lengths if is_test else settings.train.lengths or ()
     words = f"length {index}" if index else _length_words(lengths, is_range=not is_test)

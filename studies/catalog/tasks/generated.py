@@ -113,6 +113,10 @@ class GeneratedTask(TaskSettings, ABC):
         """
         return None
 
+    def chance_in_test(self, name: str = "") -> float | None:
+        """Return the accuracy of a guess on a test set, or on all together; by default that in training."""
+        return self.chance
+
     def solve(self, inputs: Tensor) -> Tensor | None:
         """Compute the targets of inputs; return None if the inputs do not determine them.
 

@@ -203,6 +203,22 @@ def test_all_that_is_scored_counts_once_and_nothing_else():
     assert found["test_loss"] == pytest.approx(loss / count)
 
 
+def test_each_test_set_of_recall_has_the_guess_of_its_own_pairs():
+    task = {"name": "mqar", "vocab": 64, "length": 16, "pairs": 2, "tests": [[16, 2], [32, 4]]}
+    found = training(task, epochs=1).advance()
+    guesses = {"dev_": 1 / 2, "test_": 2 / 6, "test_[16-2]": 1 / 2, "test_[32-4]": 1 / 4}
+    for name, guess in guesses.items():
+        accuracy, scaled = (found[name.replace("_", f"_{each}")] for each in ("accuracy", "scaled_accuracy"))
+        assert scaled == pytest.approx((accuracy - guess) / (1 - guess))
+
+
+def test_the_guess_of_a_mixture_counts_the_queries_of_each_shape():
+    mixture = [[16, 2, 3], [32, 8, 1]]  # of 4 sequences with 14 queries, a guess gets 4 right
+    task = read_task_settings({"name": "mqar", "vocab": 64, "mixture": mixture})
+    assert task.chance == pytest.approx(4 / 14)
+    assert task.chance_in_test() == pytest.approx(2 / 10)  # the test sets have equally many sequences
+
+
 def test_a_task_is_learnt_and_only_the_last_epoch_has_the_test_split():
     trained = training({"name": "previous"}, steps_per_epoch=60, epochs=2)
     first, last = trained.advance(), trained.advance()

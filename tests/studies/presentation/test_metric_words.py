@@ -93,10 +93,10 @@ def test_where_trials_differ_the_title_fits_all_and_a_sentence_says_in_what(gold
     metric = find_metric("max_length")
     assert titled("max_length", settings)[1:] == (METRICS["max_length"].title, "")
     golden(difference_sentence([metric], settings))
-    assert describe_metrics([metric, find_metric("parameters")], settings[:1]) == (
+    assert describe_metrics(dict.fromkeys([metric, find_metric("parameters")], settings[:1])) == (
         "max_length: longest length with at least 90 % accuracy.",
     )
-    assert describe_metrics([metric], settings)[1].startswith("Measured differently")
+    assert describe_metrics({metric: settings})[1].startswith("Measured differently")
 
 
 def test_a_metric_of_the_length_reached_does_not_rank_models(golden):
@@ -125,6 +125,22 @@ def test_a_scaled_accuracy_names_its_formula_its_guess_and_its_lengths(golden):
     settings = settings_of(task=WORDS, train={"curriculum": None})
     title = titled("test_scaled_accuracy", settings)[1]
     golden(title)
+
+
+def test_a_scaled_accuracy_names_the_guess_of_its_own_test_set():
+    task = RECALL | {"tests": [[16, 2], [32, 4]]}
+    settings = settings_of(task=task, train={"curriculum": None})
+    for name, guess in (("", "0.333"), ("[16-2]", "0.5"), ("[32-4]", "0.25")):
+        assert f"with guess {guess}" in titled(f"test_scaled_accuracy{name}", settings)[1]
+    assert "with guess 0.25 to 0.5" in titled("test_scaled_accuracy", settings, over_index=True)[1]
+
+
+def test_metrics_that_are_each_measured_in_one_way_are_not_called_different():
+    recall, words = (settings_of(task=task, train={"curriculum": None}) for task in (RECALL, WORDS))
+    scaled, plain = find_metric("test_scaled_accuracy"), find_metric("test_accuracy")
+    assert describe_metrics({scaled: [*recall, *words]})[-1].startswith("Measured differently")
+    apart = describe_metrics({scaled: recall, plain: words})
+    assert not any(each.startswith("Measured differently") for each in apart)
 
 
 def test_lengths_that_only_some_trials_have_together_are_named(golden):

@@ -104,5 +104,6 @@ add_synthetic(
     "a string to the answer of one of fifteen problems, at empty tokens after it",
     "Delétang et al. 2023 (Neural Networks and the Chomsky Hierarchy), appendix A, and their program",
     "Length",
-    symbols="1 is the empty token, at which the answer is asked; strings and answers have symbols from 2 on",
+    symbols="1 is the empty token, at which the answer is asked; strings and answers have symbols from 2 on;"
+    " a length is that of the string",
 )

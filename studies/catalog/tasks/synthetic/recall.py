@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
@@ -84,11 +85,12 @@ class MqarSettings(SyntheticTask):
 
     @property
     def chance(self) -> float:
-        """Return the accuracy of a model that answers with a random value of the sequence.
+        """Return the accuracy of a model that answers with a random value of the sequence."""
+        return _mean_chance((pairs, weight) for _, pairs, weight in self.shapes)
 
-        It is computed for the sequences with the most pairs, in training or tests, where guessing is hardest.
-        """
-        return 1 / max([pairs for _, pairs, _ in self.shapes] + [pairs for _, pairs in self.tests])
+    def chance_in_test(self, name: str = "") -> float:
+        names = [name] if name else self.test_names
+        return _mean_chance((int(each.rpartition("-")[2]), 1) for each in names)
 
     @property
     def sizes(self) -> TaskSizes:
@@ -106,6 +108,14 @@ class MqarSettings(SyntheticTask):
     @property
     def required_reach(self) -> Reach:
         return Reach(left=self.sizes.tokens - 2, right=0)
+
+
+def _mean_chance(shapes: Iterable[tuple[int, int]]) -> float:
+    """Return the share of queries that a guess gets right; each shape has pairs and a number of sequences."""
+    queries, right = 0, 0
+    for pairs, sequences in shapes:
+        queries, right = queries + pairs * sequences, right + sequences
+    return right / queries
 
 
 class InductionSettings(LengthTask):

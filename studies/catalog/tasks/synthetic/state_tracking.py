@@ -94,7 +94,8 @@ add_synthetic(
     "bits to whether the number of ones is odd, at the last bit",
     "Beck et al. 2024 (xLSTM) and their program; Grazzi et al. 2025, section 5.1",
     "Length",
-    symbols="1 and 2 are the bits 0 and 1; the answer is 1 if the number of ones is even, 2 if it is odd",
+    symbols="1 and 2 are the bits 0 and 1; the answer is 1 if the number of ones is even, 2 if it is odd; a"
+    " length counts the answer: 40 has 39 bits",
 )
 add_synthetic(
     "modular_arithmetic",
@@ -102,7 +103,8 @@ add_synthetic(
     "sums, differences and products of numbers to the result modulo 5, at the =",
     "Delétang et al. 2023; Beck et al. 2024 (xLSTM) and their program; Grazzi et al. 2025, section 5.1",
     "Length",
-    symbols="1 to 4 are + − · and =; 7 to 11 are the numbers 0 to 4",
+    symbols="1 to 4 are + − · and =; 7 to 11 are the numbers 0 to 4; a length counts the answer, and an even"
+    " one means the odd one below: 39 and 40 both have 38 tokens",
 )
 add_synthetic(
     "word_problem",
@@ -110,5 +112,5 @@ add_synthetic(
     "elements of a group to their product so far, at each token",
     "Merrill, Petty and Sabharwal 2024 (The Illusion of State); Siems et al. 2025 (DeltaProduct)",
     "Length",
-    symbols="each symbol is an element of the group",
+    symbols="each symbol is an element of the group; a length is the number of elements",
 )
