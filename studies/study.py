@@ -424,6 +424,8 @@ def _readable_header(given: object) -> StudySettings:
         return validate(StudySettings, {**keys, **unread})
     except InvalidTableError as error:
         faulty = {problem.path[0] for problem in error.problems}
+        if "design" in faulty:  # whether these keys are right depends on it
+            faulty |= {"baseline", "around"}
         return validate(StudySettings, {name: keys[name] for name in keys.keys() - faulty} | unread)
 
 

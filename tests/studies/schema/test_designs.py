@@ -177,6 +177,14 @@ def test_listed_cells_may_have_labels(golden):
     golden(caught.value.faults[0].message)
 
 
+@pytest.mark.parametrize("study", ["ablation-small", "search-mixers-winners", "memory-degradation-sizes"])
+def test_a_wrong_design_has_no_faults_of_the_keys_that_depend_on_it(study):
+    with pytest.raises(StudyError) as caught:
+        load_study(study, ["study.design=3"])
+    (fault,) = caught.value.faults
+    assert fault.message.startswith("[study] design: ")
+
+
 def test_wrong_labels_do_not_hide_the_design(golden):
     tables = [{"name": "sizes", "rows": "size", "columns": "mixer", "value": "loss"}]
     with pytest.raises(StudyError) as caught:
