@@ -31,7 +31,8 @@ def __getattr__(name: str) -> object:
     """
     if name in __all__ or name.startswith("_"):
         return _load(name)
-    if find_spec(f"{__name__}.{name}") is not None:  # `from activemem import studies` asks here first
+    # `from activemem import studies` asks here first
+    if name.isidentifier() and find_spec(f"{__name__}.{name}") is not None:
         return import_module(f".{name}", __name__)
     blocks = import_module(".grammar.block_names", __name__)
     if name not in dir(blocks):

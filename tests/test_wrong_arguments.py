@@ -205,6 +205,7 @@ def test_an_unknown_name_comes_with_the_nearest_one(golden):
         _ = activemem.load_studdy  # pyright: ignore[reportAttributeAccessIssue] -- what is tested
     with pytest.raises(AttributeError, match=r"nearest: highway_conv$"):
         _ = activemem.highway_konv  # pyright: ignore[reportAttributeAccessIssue] -- what is tested
+    assert not hasattr(activemem, "sa(p=0.5)")
 
 
 def test_a_space_shows_its_recipe_shortened():
