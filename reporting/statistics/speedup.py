@@ -97,21 +97,27 @@ class SpeedupEstimate:
 def log_ratios(cell: TargetCosts, baseline: TargetCosts) -> dict[int, Ends]:
     """Return the lowest and the highest possible log speedup for each seed that two cells share.
 
-    The speedup is the baseline's cost divided by the cell's cost. If no training of either cell missed the
-    target, the ends are equal. A ratio of two costs that are both unknown has no end.
+    The speedup is the baseline's cost divided by the cell's cost. If both trainings of a seed reached the
+    target, it is that of the middles of their costs, and the ends are equal. Otherwise the ends are certain;
+    a ratio of two costs that are both unknown has no end. Other seeds change nothing.
     """
-    if not cell.limits and not baseline.limits:
-        own, theirs = cell.middles, baseline.middles
-    else:
-        own, theirs = cell.reached, baseline.reached
-    found: dict[int, Ends] = {}
-    for seed in sorted((own.keys() | cell.limits.keys()) & (theirs.keys() | baseline.limits.keys())):
-        (low, high), (their_low, their_high) = (
-            (costs[seed], costs[seed]) if seed in costs else (limits[seed], math.inf)
-            for costs, limits in ((own, cell.limits), (theirs, baseline.limits))
+    return {
+        seed: _ends(cell, baseline, seed)
+        for seed in sorted(
+            (cell.reached.keys() | cell.limits.keys()) & (baseline.reached.keys() | baseline.limits.keys())
         )
-        found[seed] = (_log_ratio(their_low, high), _log_ratio(their_high, low))
-    return found
+    }
+
+
+def _ends(cell: TargetCosts, baseline: TargetCosts, seed: int) -> Ends:
+    if seed in cell.reached and seed in baseline.reached:
+        ratio = _log_ratio(baseline.middles[seed], cell.middles[seed])
+        return ratio, ratio
+    (low, high), (their_low, their_high) = (
+        (each.reached[seed],) * 2 if seed in each.reached else (each.limits[seed], math.inf)
+        for each in (cell, baseline)
+    )
+    return _log_ratio(their_low, high), _log_ratio(their_high, low)
 
 
 def _log_ratio(above: float, below: float) -> float:
