@@ -49,7 +49,7 @@ def failure_help(study: Study, store: Store, reasons: Collection[str]) -> list[s
 
     One shows the tracebacks, the other trains the trials again; those of a plug-in that leaks need an edit.
     """
-    page = _command(store, "report", "build", study.name)
+    page = store_command(store, "report", "build", study.name)
     leaks = [reason.startswith(SEES_FUTURE) for reason in reasons]
     lines = [f"  tracebacks, on a page: {page}"]
     if not all(leaks):
@@ -68,10 +68,11 @@ def train_command(
 ) -> str:
     """Return the command that trains a study with the loaded plug-ins, and stores the results in `store`."""
     options = {"max_trials": max_trials, "retry_failed": retry_failed, "set": study.document.overrides}
-    return _command(store, "study", "run", _study_argument(study, store), **options)
+    return store_command(store, "study", "run", _study_argument(study, store), **options)
 
 
-def _command(store: Store, *words: str, **options: str | int | Sequence[str] | None) -> str:
+def store_command(store: Store, *words: str, **options: str | int | Sequence[str] | None) -> str:
+    """Return a command for the user with the loaded plug-ins and, if it is not the default one, the store."""
     configured = {path.resolve() for path in configured_plugins()}  # every command loads them
     plugins = [str(each.path) for each in loaded_files() if each.path not in configured]
     place = None if store.place == DEFAULT_RESULTS else store.place
@@ -138,7 +139,7 @@ def note_other_settings(results: reporting.StudyResults, kind: str, verb: str = 
         where = ("as it last ran" if is_from_file else "as in its file") + (
             f" ({changes})" if changes else ""
         )
-        again = _command(store, kind, verb, other)
+        again = store_command(store, kind, verb, other)
         have = f"the store has {plural(len(others), 'trial')} of {study.name} {where}"
         print_stderr(f"{have}; to show them: {again}")
     return bool(others)
@@ -177,7 +178,7 @@ def note_stale_trials(results: reporting.StudyResults) -> None:
     why = describe_changed_settings(latest, study) or "other seeds, file, data, code or --set"
     reused = ", unless --keep-stale has reused them" if any(each.code for each in latest) else ""
     argument = _study_argument(study, store) if is_from_file else study.name
-    see = _command(store, "study", "forget", argument, stale=True, dry_run=True)
+    see = store_command(store, "study", "forget", argument, stale=True, dry_run=True)
     print_stderr(f"{have} ({why}), which are not counted{reused}; list them before you remove them: {see}")
 
 

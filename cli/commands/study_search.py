@@ -240,7 +240,9 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
         print_stdout(f"{found.name} compares no metric: {reason}")
     for name, floor in floors.items():
         line = f"{name}: unknown, as no cell has two seeds yet"
-        if floor is not None:
+        if floor is not None and not floor.sd:
+            line = f"{name}: unknown, as the seeds of each of {floor.cells} cells have one value"
+        elif floor is not None:
             metric = studies.find_metric(floor.metric)
             line = (
                 f"{name}: {seeds} seeds can detect differences of {metric.format(floor.difference)} or more"

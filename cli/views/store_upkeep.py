@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ...storage import Store
 from ...storage.store_upkeep import Finding, FindingKind, Forgotten, StoreCheck
 from ...studies.text.units import format_bytes, plural
+from ..missing_results import store_command
 
 
 def format_check(store: Store, found: StoreCheck, *, repaired: bool) -> list[str]:
@@ -21,9 +22,9 @@ def format_check(store: Store, found: StoreCheck, *, repaired: bool) -> list[str
         lines = [count if found.moved else "nothing is damaged", *_lines(found.moved), *lines]
     kinds = {finding.kind for finding in found.findings}
     if FindingKind.DAMAGED in kinds:
-        lines.append("Repair: activemem store repair")
+        lines.append(f"Repair: {store_command(store, 'store', 'repair')}")
     if FindingKind.LEFTOVER in kinds:
-        lines.append("Remove leftovers: activemem store clean")
+        lines.append(f"Remove leftovers: {store_command(store, 'store', 'clean')}")
     return lines
 
 

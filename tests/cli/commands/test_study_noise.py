@@ -25,6 +25,14 @@ def test_the_smallest_difference_that_the_seeds_can_show_is_printed(run, tiny):
     assert re.search(rf"max_length on not: {len(study.seeds)} seeds .* [\d.]+ or more", said)
 
 
+def test_seeds_that_all_agree_show_no_difference_that_can_be_detected(run, tiny):
+    for trial in load_study(tiny).trials:
+        store_outcome(trial, Store("results"), value=7.0)
+    said = run("study", "noise", tiny).stdout
+    assert "unknown, as the seeds of each of 2 cells have one value" in said
+    assert "detect" not in said
+
+
 def test_a_seed_that_diverged_does_not_count(run):
     text = study_text(
         model={"recipe": "{model}"},
