@@ -272,9 +272,13 @@ def pick_faults(pick_by: str | None, over: Collection[str]) -> list[str]:
     return [*found, *(message for _, message in direction_faults("pick_by", pick_by))]
 
 
+_ON_TESTS = ("test_", "solved_epochs", "best_accuracy")
+"""Parts of the names of metrics that are measured on test sequences."""
+
+
 def pick_bias(pick_by: str | None, over: Collection[str]) -> str:
     """Return a sentence for captions if `pick_by` looks at the test split, else ""."""
-    if pick_by is None or "test_" not in pick_by:
+    if pick_by is None or not any(part in pick_by for part in _ON_TESTS):
         return ""
     return f"The test split chose {' and '.join(over)} (by {pick_by}), so the values are biased."
 
