@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,7 @@ def main() -> None:
     """Raise CalledProcessError or AssertionError if the wheel does not work by itself."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
+        shutil.rmtree(ROOT / "build" / "lib", ignore_errors=True)  # of a build with files that are gone since
         call(sys.executable, "-m", "build", "--wheel", "--outdir", str(home), str(ROOT), cwd=home)
         wheel = next(home.glob("*.whl"))
         venv.create(home / "clean", with_pip=True)
