@@ -105,7 +105,7 @@ def test_a_first_plan_loads_torch_without_its_compiler(run_python, tiny, tmp_pat
 @pytest.mark.heavy
 def test_a_run_without_trackers_loads_nothing_of_them(run_python, tiny):
     code = "import sys; from activemem.__main__ import main\ntry: main()\nexcept SystemExit: pass\n"
-    shown = "print([name for name in sys.modules if name.startswith('activemem.tracking')], file=sys.stderr)"
+    shown = "print([name for name in sys.modules if name.startswith('activemem.tracking.')], file=sys.stderr)"
     ran = run_python("-c", code + shown, "study", "run", tiny, "--local", "--max-trials", "1", "--json")
     assert ran.stderr.splitlines()[-1] == "[]", ran.stderr
 
