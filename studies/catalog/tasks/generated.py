@@ -114,7 +114,10 @@ class GeneratedTask(TaskSettings, ABC):
         return None
 
     def chance_in_test(self, name: str = "") -> float | None:
-        """Return the accuracy of a guess on a test set, or on all together; by default that in training."""
+        """Return the accuracy of a guess on a test set, or on all of them together if `name` is empty.
+
+        By default it is `chance`.
+        """
         return self.chance
 
     def solve(self, inputs: Tensor) -> Tensor | None:
@@ -181,12 +184,13 @@ def check_statements(task: GeneratedTask) -> None:
     """
     try:
         names, _, _ = tuple(task.test_sets()), task.required_reach, task.has_one_shape
-        is_chance = task.chance is None or 0 <= task.chance < 1
+        chances = (task.chance, *map(task.chance_in_test, ("", *names)))
+        wrong = [each for each in chances if each is not None and not 0 <= each < 1]
     except Exception as error:  # any exception is reported as the plug-in's
         text = f"test_sets, required_reach, has_one_shape or chance: {type(error).__name__}: {error}"
         raise TaskError(f"{task.name}: {text}") from error
-    if not is_chance:
-        raise TaskError(f"{task.name}: expected a chance of at least 0 and below 1, got {task.chance}")
+    if wrong:
+        raise TaskError(f"{task.name}: expected a chance of at least 0 and below 1, got {wrong[0]}")
     for name in names:
         if not _SET_NAME.fullmatch(name):
             raise TaskError(

@@ -69,9 +69,15 @@ class Guessed(Small):
     guess: float = 0.5
     """the share of targets that a guess gets right"""
 
+    tested: float = 0.5
+    """that in the test sets"""
+
     @property
     def chance(self):
         return self.guess
+
+    def chance_in_test(self, name=""):
+        return self.tested
 
 
 def test_a_chance_is_a_share_below_1():
@@ -79,8 +85,9 @@ def test_a_chance_is_a_share_below_1():
     try:
         check_statements(Guessed(name="guessed", guess=0.0))
         expected = r"^guessed: expected a chance of at least 0 and below 1, got 1\.0$"
-        with pytest.raises(TaskError, match=expected):
-            check_statements(Guessed(name="guessed", guess=1.0))
+        for key in ("guess", "tested"):
+            with pytest.raises(TaskError, match=expected):
+                check_statements(Guessed(name="guessed", **{key: 1.0}))
     finally:
         TASKS.unregister("guessed")
 
