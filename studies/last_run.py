@@ -26,7 +26,7 @@ from ..plugins import inline_codes, is_inline, loaded_files, loading_advice
 from ..storage import Store, StoreError, open_store, store_fault
 from ..storage.rows import KEY_COLUMNS, has_trial
 from ..storage.trial_files import STARTS_FILE, read_begun
-from .resolve.trial import cell_key, code_owner, first_of_each_kind
+from .resolve.trial import cell_key, code_owner, first_of_each_kind, settings_from_json, training_id
 from .schema.factors import SEED, as_list
 from .study import (
     Study,
@@ -357,9 +357,22 @@ def seeds_before(study: Study, store: Store) -> tuple[int, ...]:
     before = set(record.get("seeds_before") or _seeds_of(record))
     if len(before) < 2 or not before < set(study.seeds):
         return ()
-    trials = has_trial(trial.id for trial in study.cells if trial.seed in before)
-    done = store.trials(columns=(*KEY_COLUMNS, "status")).filter(trials, status="done")
-    return tuple(sorted(before)) if len(done) else ()
+    trials = [trial for trial in study.cells if trial.seed in before]
+    done = store.trials(columns=(*KEY_COLUMNS, "status", "seed", "settings")).filter(status="done")
+    had_results = len(done.filter(has_trial(trial.id for trial in trials))) > 0
+    if not had_results:  # results of the same trainings in other test sets count, too
+        trainings = {training_id(trial.settings) for trial in trials}
+        earlier = done.filter(pl.col("seed").is_in(list(before)), study=study.name)["settings"]
+        had_results = any(_training_of(settings) in trainings for settings in earlier)
+    return tuple(sorted(before)) if had_results else ()
+
+
+def _training_of(settings: str) -> str | None:
+    """Return the id of the training with these stored settings; None if they are no longer valid."""
+    try:
+        return training_id(settings_from_json(settings))
+    except ValueError:
+        return None
 
 
 def _seeds_of(record: Mapping[str, Any]) -> list[int]:

@@ -280,6 +280,9 @@ def values_at(
         forget = command_line("study", "forget", "STUDY", shared=True).replace("STUDY", "{}")
         older = pl.format(f"ended before {metric} was registered (to train again: {forget})", trained_for)
         why = pl.when((pl.col("status") == ValueStatus.NO_VALUE) & value.is_null()).then(older).otherwise(why)
+    if target is not None:  # the row of a trial may have been copied without its metrics
+        lost = pl.lit(f"left no history of {target.metric} in the store (activemem store check)")
+        why = pl.when(pl.col("status") == ValueStatus.NO_VALUE).then(lost).otherwise(why)
     return found.select("trial", "seed", "value", "status", why=why)
 
 

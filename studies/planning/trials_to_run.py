@@ -24,10 +24,10 @@ from ...storage.rows import KEY_COLUMNS, has_trial
 from ...storage.trial_files import STARTS_FILE, begun_trials, read_begun
 from ..catalog.optimisers import rates_depend_on_length
 from ..last_run import other_files
-from ..resolve.trial import CellKey, Trial, cell_key, settings_from_json, trial_id
+from ..resolve.trial import CellKey, Trial, cell_key, settings_from_json, training_id, trial_id
 from ..schema.factors import NamedLevels, level_text
 from ..schema.search_settings import SearchBudget
-from ..schema.settings import Level, TrialSettings
+from ..schema.settings import Level
 from ..study import Study, load_recorded_study, load_study
 from ..text.errors import StudyError, StudyFault
 
@@ -209,12 +209,12 @@ class EarlierTrials:
                 continue
             if trial_id(settings) == trial:  # otherwise RESULTS_VERSION has been raised since
                 earlier = EarlierTrial(trial=trial, epochs=settings.train.epochs)
-                self._found.setdefault(_training_id(settings), []).append(earlier)
+                self._found.setdefault(training_id(settings), []).append(earlier)
 
     def add(self, trial: Trial) -> None:
         """Add a newly finished trial whose final state is kept."""
         earlier = EarlierTrial(trial=trial.id, epochs=trial.settings.train.epochs)
-        self._found.setdefault(_training_id(trial.settings), []).append(earlier)
+        self._found.setdefault(training_id(trial.settings), []).append(earlier)
 
     def find(self, trial: Trial) -> EarlierTrial | None:
         """Return the longest finished trial that `trial` can continue, or None.
@@ -227,7 +227,7 @@ class EarlierTrials:
             return None
         fitting = [
             each
-            for each in self._found.get(_training_id(trial.settings), ())
+            for each in self._found.get(training_id(trial.settings), ())
             if (each.epochs == train.epochs and each.trial != trial.id)
             or (
                 each.epochs < train.epochs
@@ -235,14 +235,6 @@ class EarlierTrials:
             )
         ]
         return max(fitting, key=lambda each: each.epochs, default=None)
-
-
-def _training_id(settings: TrialSettings) -> str:
-    """Return the id that a trial would have with one epoch and the default test sets."""
-    task, train = settings.task, settings.train.model_copy(update={"epochs": 1})
-    fields = type(task).model_fields
-    defaults = {key: fields[key].default for key in task.test_keys & fields.keys()}
-    return trial_id(settings.model_copy(update={"train": train, "task": task.model_copy(update=defaults)}))
 
 
 def was_trained(row: Mapping[str, Any]) -> bool:

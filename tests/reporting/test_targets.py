@@ -42,6 +42,17 @@ def test_a_training_that_never_reaches_the_target_is_shown_as_a_bound(tmp_path, 
     assert "> 400" in rich.render(table, width=80)
 
 
+def test_a_target_without_the_history_of_its_metric_says_so(tmp_path, golden):
+    found = results(
+        study(table=target_table("steps_to[dev_loss <= 1.5]")),
+        tmp_path,
+        {"sa": [FAST] * 3, "conv(k=3)": [SLOW] * 3},
+    )
+    for file in (tmp_path / "metrics").rglob("*.parquet"):
+        file.unlink()
+    golden([note.text for note in found.table().footnotes])
+
+
 def test_operations_to_a_target_have_three_digits_and_a_prefix(tmp_path, golden):
     courses = {"sa": [FAST, FAST, SLOW], "conv(k=3)": [FAST, FAST, NEVER]}
     table = results(study(table=target_table("flops_to[dev_loss <= 1.5]")), tmp_path, courses).table()

@@ -116,6 +116,21 @@ def test_seeds_that_are_added_by_hand_after_results_are_noted_below_the_claims(r
     assert not told("claim", "check", write([0, 1, 2]))
 
 
+def test_seeds_that_are_added_together_with_a_test_length_are_noted(run, study):
+    path = Path(study(header=""))
+    before = path.read_text(encoding="utf-8")
+    assert run("study", "run", str(path), "--local").exit_code == 0
+    both = before.replace("seed = [0, 1, 2]", "seed = [0, 1, 2, 3]").replace(
+        "[task]\n", "[task]\ntest_lengths = [5]\n"
+    )
+    path.write_text(both, encoding="utf-8")
+    assert "3 seeds before" in words_of(run("study", "plan", str(path)))
+    path.write_text(both.replace("[train]\n", "[train]\nlr = 0.5\n"), encoding="utf-8")
+    assert "3 seeds before" not in words_of(
+        run("study", "plan", str(path))
+    )  # other trainings have no results
+
+
 @pytest.mark.parametrize(
     ("header", "advice"), [("max_seeds = 6\n", "keep max_seeds = 6"), ("", "max_seeds = 4")]
 )
