@@ -213,8 +213,11 @@ class Display(Listener):
             if isinstance(event, Started) and event.trial not in self._started:
                 self._started.add(event.trial)
                 if event.epoch or event.step or event.deaths:
-                    names = self._columns.cells(self._progress.trial(event.trial), _MAX_TRIAL_NAME_WIDTH)
+                    trial = self._progress.trial(event.trial)
+                    names = self._columns.cells(trial, _MAX_TRIAL_NAME_WIDTH)
                     place = f"epoch {event.epoch}" if event.epoch else f"step {event.step}"
+                    if event.step == trial.common.train.steps_per_epoch:  # before the last evaluations
+                        place = f"the end of epoch {event.epoch + 1}"
                     words = ["continues", "  ".join(name.strip() for name in names), "from", place]
                     died = f", where {plural(event.deaths, 'process')} died" if event.deaths else ""
                     printed = " ".join(filter(None, words)) + died
