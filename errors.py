@@ -299,7 +299,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
     Capitals, `-` and `_` do not matter.
     """
-    names = {_spelling(name): name for name in known}
+    names = {_spelling(name): name for name in sorted(known)}
     asked = _spelling(word)
     begun = [name for name in names if name.startswith(asked)] if len(asked) >= MIN_SHARED_LETTERS else []
     words = {*asked.split("_")}
