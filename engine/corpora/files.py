@@ -15,8 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from filelock import FileLock
-
 from ...errors import ActivememError
 from ...storage.files import replacing
 from ...studies.catalog.datasets import Dataset, SourceFile
@@ -28,6 +26,8 @@ from ...studies.own_data.rows import Row, RowKind, draw_split, iter_parts, read_
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock file of a path within this context. Create the path's folder if it is missing."""
+    from filelock import FileLock  # noqa: PLC0415 -- a plan needs none
+
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_name(f"{path.name}.lock")):
         yield
