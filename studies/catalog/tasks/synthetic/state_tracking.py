@@ -112,5 +112,6 @@ add_synthetic(
     "elements of a group to their product so far, at each token",
     "Merrill, Petty and Sabharwal 2024 (The Illusion of State); Siems et al. 2025 (DeltaProduct)",
     "Length",
-    symbols="each symbol is an element of the group; a length is the number of elements",
+    symbols="each symbol is an element of the group: 0 is the identity, and permutations have lexicographic"
+    " order; of a product, the first element is applied first; a length is the number of elements",
 )
