@@ -372,7 +372,7 @@ def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozens
     are stored from earlier versions of its file or of plug-ins.
     """
     if selectors:
-        return select_trials(study, selectors)
+        return select_trials(study.with_later_seeds(), selectors)
     rows = store.trials(columns=KEY_COLUMNS)
     is_own = pl.col("study") == study.name
     if "pruned" in rows.columns:  # another study has trained them later

@@ -48,6 +48,8 @@ def test_seeds_are_added_until_the_claim_is_decided_or_no_more_may_be(run, study
     for stderr, ran in ((found.stderr, 2), (again.stderr, 0)):
         assert f"{status}{ran} trials ended in " in stderr
     assert "added 0 trials" in again.stderr
+    assert run("study", "forget", "tiny", "--only", "seed=4").exit_code == 0
+    assert seeds() == [0, 1, 2, 3]
 
 
 def test_a_continued_run_counts_the_trials_of_seeds_that_were_added_before(run, study):
