@@ -215,7 +215,7 @@ def most_tokens(settings: TrialSettings) -> int | None:
         return task.most_tokens
     if isinstance(task, SentencePairSettings):
         return task.longest + 1  # with the end
-    if isinstance(task, LabelledSettings | LanguageModelSettings):
+    if isinstance(task, LabelledSettings | LanguageModelSettings) and reads_lines(settings):
         return task.longest
     if isinstance(task, LongTermSettings):
         return task.length_range[1]

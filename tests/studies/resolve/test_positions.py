@@ -20,6 +20,7 @@ STUDIES = Path(activemem.__file__).parent / "studies"
         ("language-modelling-small", ["model.position=learned", "model.max_positions=99"]),
         ("quickstart-text", ["model.position=learned"]),
         ("quickstart-text", ["model.position=randomised"]),
+        ("quickstart-text", ["model.position=learned", "task.batching=packed", "task.context=3000"]),
         ("translation-small", ["model.position=randomised"]),
         ("language-modelling-small", ["model.position=randomised_pairs", "model.recipe=sa(pos=rope)"]),
         ("zoology-figure-2-small", ["model.position=randomised_pairs"]),
@@ -29,6 +30,11 @@ STUDIES = Path(activemem.__file__).parent / "studies"
 def test_positions_that_a_task_cannot_have_are_reported(name, changes, golden):
     with golden.raises(StudyError):
         load_study(STUDIES / f"{name}.toml", changes)
+
+
+def test_packed_rows_need_positions_for_their_context_alone():
+    packed = ["task.batching=packed", "task.context=64", "model.position=learned", "model.max_positions=64"]
+    assert load_study(STUDIES / "quickstart-text.toml", packed).trials
 
 
 def test_the_number_of_positions_is_part_of_an_id_where_it_matters_alone():
