@@ -401,7 +401,7 @@ def _best(spec: CellsTable, cells: Sequence[Cell], columns: Sequence[ColumnTests
 def note_unlearnt(
     table: Table, groups: Iterable[tuple[str, TrialSettings, Collection[tuple[int, int]]]]
 ) -> Table:
-    """Add a footnote to each group of cells with a task that no model has learnt.
+    """Add a footnote to each group of cells with a task that no model has learnt, of which none is bold.
 
     A group has a metric, the settings of one of its trials, and the rows and columns of its cells. It has no
     footnote if a cell lacks a value.
@@ -414,7 +414,9 @@ def note_unlearnt(
         marks |= dict.fromkeys(places, notes.mark(sentence)) if sentence else {}
     noted = tuple(
         tuple(
-            replace(cell, marks=(*cell.marks, marks[row, number])) if (row, number) in marks else cell
+            replace(cell, best=False, marks=(*cell.marks, marks[row, number]))
+            if (row, number) in marks
+            else cell
             for number, cell in enumerate(line)
         )
         for row, line in enumerate(table.cells)

@@ -427,6 +427,7 @@ def test_a_task_that_no_model_has_learnt_is_marked(
     shown = [tuple(notes.get("".join(cell.marks), "") for cell in cells) for cells in made.cells]
     marks = {"a": PARITY, "b": MQAR, "": ""}
     assert shown == [tuple(marks[mark] for mark in row) for row in told]
+    assert not any(cell.best for cells in made.cells for cell in cells if cell.marks)
 
 
 def test_the_best_points_of_a_search_whose_lengths_are_all_0_say_what_to_change(tmp_path: Path) -> None:
