@@ -16,7 +16,6 @@ from uuid import uuid4
 from ...errors import argument_fault, check_arguments, hint, number_fault, texts_fault
 from ...plugins import PluginError, inline_codes
 from ...storage import Store, open_store, store_fault
-from ...storage.leases import Leases
 from ...studies.catalog.own_corpora import FOLDER
 from ...studies.last_run import claim_ages, other_files, seeds_before
 from ...studies.planning.status import study_status
@@ -203,7 +202,7 @@ def run_until_stopped(
     listener = listener or notebook_listener(study, store, most)
     while True:
         left = None if most is None else most - ran
-        summary = _run_round(study, store, machine, listener, replace(arguments, max_trials=left))
+        summary = _Round(study, store, machine, listener, replace(arguments, max_trials=left)).train()
         ran += summary.ran
         further = follow_rounds(study, store)
         if summary.is_cut_short or ran == most or not has_more(further, study):
@@ -240,86 +239,6 @@ def _here_if_inline(
     return True
 
 
-def _run_round(
-    study: Study, store: Store, machine: Machine, listener: Listener, arguments: RunArguments
-) -> Summary:
-    """Train the missing trials of a study; for an ablation path, those up to its current round."""
-    store.verify_study(study.name)
-    max_trials = arguments.max_trials
-    # read before the outcomes: an attempt that ends in between has a lease that says so
-    last = store.last_numbers()
-    if study.search is None:
-        statuses = {trial: status for trial, (status, _) in store.latest_attempts().items()}
-        turns = start_turns(study)
-        missing = trials_to_run(
-            study, store, statuses, only=arguments.trial_ids, retry_failed=arguments.retry_failed
-        )
-        missing = sorted(missing, key=lambda trial: turns[trial.id])
-    else:
-        missing = study.search.trials_of_options()
-    _check_code(study, (*missing, *study.search.baseline_trials) if study.search else missing)
-    check_layers(study, missing)
-    settings = [trial.settings for trial in missing]
-    local = _here_if_inline(settings, machine, local=arguments.local)
-    _prepare(study, settings, machine)
-    if local is None:
-        from .step_times import short_grid_seconds  # noqa: PLC0415 -- not needed if the user decides
-
-        times = TimeEstimator(store.trials(), study.trials)
-        seconds = short_grid_seconds(study, missing[:max_trials], times, machine)
-        local = seconds is not None
-        if seconds is not None and missing:
-            listener.training_here(len(missing[:max_trials]), seconds)
-    record = {
-        "text": study.document.text,
-        "overrides": list(study.document.overrides),
-        "path": str(study.document.path.absolute()) if study.document.path else None,
-        "own_corpus": study.own_corpus and study.own_corpus.to_dict(),
-        "run": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seeds_before": list(seeds_before(study, store)),
-        "claims": claim_ages(study, store),
-        "other_paths": other_files(study, store),
-    }
-    store.records.save(study.name, record)
-    with on_interrupt(listener.stopping) as stop:
-        merge = partial(store.upkeep.merge_ended, study.name, at_least=MERGED_TOGETHER)
-        counter = RunCounter(stop, arguments.max_failures, merge)
-        everyone = Listeners(counter, listener)
-        metric = study.search.settings.objectives[0].name if study.search else None
-
-        def run(source: CohortSource) -> list[str]:
-            if local:
-                run_local(source, store, machine, everyone, stop, metric=metric)
-                return []
-            from .planning import count_at_once  # noqa: PLC0415 -- only a GPU that trials share needs it
-            from .ray_cluster import run_cohorts  # noqa: PLC0415 -- Ray is loaded only where it runs
-
-            at_once = count_at_once(study, settings, machine.most_packed)
-            at_once = at_once if max_trials is None else min(at_once, max_trials)
-            held = [as_long_as_data(each, study.own_corpus) for each in settings]
-            return run_cohorts(
-                source, store, machine, everyone, stop, settings=held, at_once=at_once, metric=metric
-            )
-
-        rounds = _RunRounds(
-            study=study,
-            store=store,
-            counter=counter,
-            listener=everyone,
-            run=run,
-            run_id=(run_id := uuid4().hex),
-            leases=store.leases(run_id),
-            pack=machine.most_packed,
-        )
-        given_up = rounds.train(missing, last, arguments)
-        if counter.machine_failure is not None:
-            raise MachineError(counter.machine_failure)
-        with storing():  # all outcomes are stored by now, and the next run can merge their files
-            store.upkeep.compact()
-        summary = _summary(study, store, counter, given_up)
-    return replace(summary, stop_signal=stop.stop_signal)
-
-
 def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) -> None:
     check_groups(settings)
     check_watched(settings)
@@ -334,48 +253,127 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
     rehearse_plugins(settings, machine.data)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _RunRounds:
-    """Training of the missing trials, round by round.
+RunCohorts = Callable[[CohortSource], list[str]]
+"""Trains the cohorts of a source; returns the reasons why some were abandoned."""
 
-    After a round, other drivers may have left trials unfinished, for example because they died. The next
-    round trains them. `run` trains groups of trials (cohorts). It and the methods that train return the
-    reasons why groups were abandoned.
+
+class _Round:
+    """One round of a run: the training of a study's missing trials; of a path, those up to its current round.
+
+    Other drivers may leave trials unfinished, for example because they died. This run then trains them. The
+    methods that train return the reasons why groups of trials (cohorts) were abandoned.
     """
 
-    study: Study
-    store: Store
-    counter: RunCounter
-    listener: Listener
-    run: Callable[[CohortSource], list[str]]
-    run_id: str
-    leases: Leases
-    pack: int
+    def __init__(
+        self, study: Study, store: Store, machine: Machine, listener: Listener, arguments: RunArguments
+    ) -> None:
+        self.study, self.store, self.machine, self.arguments = study, store, machine, arguments
+        self.listener, self.run_id = listener, uuid4().hex
+        self.leases = store.leases(self.run_id)
 
-    def train(self, missing: Sequence[Trial], last: Mapping[str, int], arguments: RunArguments) -> list[str]:
-        """Train the missing trials of a grid, or run a search.
+    def train(self) -> Summary:
+        """Train the trials, or run the search; return the counts of the study's trials."""
+        study, store, machine, listener = self.study, self.store, self.machine, self.listener
+        store.verify_study(study.name)
+        jobs, search = self._jobs() if study.search is None else [], study.search
+        missing = [job.trial for job in jobs] if search is None else search.trials_of_options()
+        _check_code(study, (*missing, *search.baseline_trials) if search else missing)
+        check_layers(study, missing)
+        settings = [trial.settings for trial in missing]
+        local = _here_if_inline(settings, machine, local=self.arguments.local)
+        _prepare(study, settings, machine)
+        if local is None:
+            from .step_times import short_grid_seconds  # noqa: PLC0415 -- not needed if the user decides
 
-        At the end, record a clean stop for each trial that has not ended.
+            trained, times = missing[: self.arguments.max_trials], TimeEstimator(store.trials(), study.trials)
+            seconds = short_grid_seconds(study, trained, times, machine)
+            local = seconds is not None
+            if seconds is not None and missing:
+                listener.training_here(len(trained), seconds)
+        record = {
+            "text": study.document.text,
+            "overrides": list(study.document.overrides),
+            "path": str(study.document.path.absolute()) if study.document.path else None,
+            "own_corpus": study.own_corpus and study.own_corpus.to_dict(),
+            "run": datetime.now(UTC).isoformat(timespec="seconds"),
+            "seeds_before": list(seeds_before(study, store)),
+            "claims": claim_ages(study, store),
+            "other_paths": other_files(study, store),
+        }
+        store.records.save(study.name, record)
+        with on_interrupt(listener.stopping) as stop:
+            merge = partial(store.upkeep.merge_ended, study.name, at_least=MERGED_TOGETHER)
+            self.counter = counter = RunCounter(stop, self.arguments.max_failures, merge)
+            self.listener = Listeners(counter, listener)
+            run = partial(self._run_cohorts, settings=settings, local=local)
+            try:
+                given_up = self._train_grid(jobs, run) if search is None else self._search(run)
+            finally:
+                if lost_gpu() is None:  # otherwise the trial with the failed kernel counts as a death
+                    record_stops(store, counter.unended)
+            if counter.machine_failure is not None:
+                raise MachineError(counter.machine_failure)
+            with storing():  # all outcomes are stored by now, and the next run can merge their files
+                store.upkeep.compact()
+            summary = _summary(study, store, counter, given_up)
+        return replace(summary, stop_signal=stop.stop_signal)
+
+    def _jobs(self) -> list[Job]:
+        """Return a job for each missing trial of a grid, in the order in which the jobs should start.
+
+        A trial comes last if the last two processes that trained it died.
         """
-        try:
-            if self.study.search is None:
-                return self.train_grid(missing, last, arguments.max_trials)
-            return self.search(arguments.max_trials, retry_failed=arguments.retry_failed)
-        finally:
-            if lost_gpu() is None:  # otherwise the trial with the failed kernel counts as a death
-                record_stops(self.store, self.counter.unended)
+        study, store, arguments = self.study, self.store, self.arguments
+        # read before the outcomes: an attempt that ends in between has a lease that says so
+        last = store.last_numbers()
+        statuses = {trial: status for trial, (status, _) in store.latest_attempts().items()}
+        missing = trials_to_run(
+            study, store, statuses, only=arguments.trial_ids, retry_failed=arguments.retry_failed
+        )
+        folder, earlier = store.files.checkpoints_folder(STARTS_FILE), EarlierTrials(store)
+        turns = start_turns(study)
+        last_turn = max(turns.values(), default=0) + 1
+        turns |= {trial.id: last_turn for trial in missing if dies_often(folder / trial.id)}
+        return [
+            Job(
+                trial=trial,
+                attempt=last.get(trial.id, -1) + 1,
+                run=self.run_id,
+                keep_weights=study.header.keep_weights,
+                keep_checkpoint=study.header.keep_checkpoints,
+                earlier=earlier.find(trial),
+                turn=turns[trial.id],
+            )
+            for trial in sorted(missing, key=lambda trial: turns[trial.id])
+        ]
 
-    def train_grid(
-        self, missing: Sequence[Trial], last: Mapping[str, int], max_trials: int | None
+    def _run_cohorts(
+        self, source: CohortSource, *, settings: Sequence[TrialSettings], local: bool
     ) -> list[str]:
-        """Train the missing trials of a grid, at most `max_trials`; `last` has their last attempts."""
-        free, elsewhere, given_up = self._jobs(missing, last), dict[str, ClaimedElsewhere](), list[str]()
-        jobs = {job.trial.id: job for job in free}
+        study, store, machine, stop = self.study, self.store, self.machine, self.counter.stop
+        metric = study.search.settings.objectives[0].name if study.search else None
+        if local:
+            run_local(source, store, machine, self.listener, stop, metric=metric)
+            return []
+        from .planning import count_at_once  # noqa: PLC0415 -- only a GPU that trials share needs it
+        from .ray_cluster import run_cohorts  # noqa: PLC0415 -- Ray is loaded only where it runs
+
+        at_once, max_trials = count_at_once(study, settings, machine.most_packed), self.arguments.max_trials
+        at_once = at_once if max_trials is None else min(at_once, max_trials)
+        held = [as_long_as_data(each, study.own_corpus) for each in settings]
+        return run_cohorts(
+            source, store, machine, self.listener, stop, settings=held, at_once=at_once, metric=metric
+        )
+
+    def _train_grid(self, free: list[Job], run: RunCohorts) -> list[str]:
+        """Train the trials of a grid, at most `max_trials`."""
+        elsewhere, given_up = dict[str, ClaimedElsewhere](), list[str]()
+        jobs, max_trials = {job.trial.id: job for job in free}, self.arguments.max_trials
         left = len(free) if max_trials is None else max_trials
         while free and left > 0 and not self.counter.stop.requested:
             now, free = free[:left], free[left:]
             self.listener.on_planned([job.trial for job in now])
-            given_up += self.run(GridCohorts(now, pack=self.pack))
+            given_up += run(GridCohorts(now, pack=self.machine.most_packed))
             taken_now = self.counter.pop_claimed_elsewhere()
             # trials that other drivers have taken do not count against `max_trials`
             left -= len(now) - len(taken_now)
@@ -387,34 +385,11 @@ class _RunRounds:
                     del elsewhere[trial]
         return given_up
 
-    def _jobs(self, missing: Sequence[Trial], last: Mapping[str, int]) -> list[Job]:
-        """Return a job for each missing trial, in the order in which the jobs should start.
-
-        A trial comes last if the last two processes that trained it died.
-        """
-        folder, earlier = self.store.files.checkpoints_folder(STARTS_FILE), EarlierTrials(self.store)
-        turns = start_turns(self.study)
-        last_turn = max(turns.values(), default=0) + 1
-        turns |= {trial.id: last_turn for trial in missing if dies_often(folder / trial.id)}
-        return [
-            Job(
-                trial=trial,
-                attempt=last.get(trial.id, -1) + 1,
-                run=self.run_id,
-                keep_weights=self.study.header.keep_weights,
-                keep_checkpoint=self.study.header.keep_checkpoints,
-                earlier=earlier.find(trial),
-                turn=turns[trial.id],
-            )
-            for trial in sorted(missing, key=lambda trial: turns[trial.id])
-        ]
-
-    def search(self, max_trials: int | None, *, retry_failed: bool) -> list[str]:
+    def _search(self, run: RunCohorts) -> list[str]:
         """Run a search until its budget is used. It ends earlier if `max_trials` trials have ended."""
         from .search.search import Search  # noqa: PLC0415 -- Optuna is loaded for searches only
 
-        given_up: list[str] = []
-        gone: dict[str, int] = {}
+        given_up, gone, max_trials = list[str](), dict[str, int](), self.arguments.max_trials
         while True:
             left = None if max_trials is None else max_trials - self.counter.ended.total()
             source = Search(
@@ -423,11 +398,11 @@ class _RunRounds:
                 self.run_id,
                 self.listener,
                 max_trials=left,
-                retry_failed=retry_failed,
+                retry_failed=self.arguments.retry_failed,
                 gone=gone,
             )
             if source.has_next():  # otherwise no worker starts
-                given_up += self.run(source)
+                given_up += run(source)
             taken_now = self.counter.pop_claimed_elsewhere()
             if not taken_now or self.counter.ended.total() == max_trials:
                 return given_up
