@@ -265,13 +265,13 @@ class Evil:
 
 def test_nothing_of_a_checkpoint_or_of_a_model_is_run(tmp_path, caplog):
     caplog.set_level(logging.CRITICAL)
-    proof, folder = tmp_path / "proof", tmp_path / "checkpoint"
-    folder.mkdir()
+    proof, checkpoint = tmp_path / "proof", Checkpoint(Store(tmp_path), "0" * 16)
+    checkpoint.folder.mkdir(parents=True)
     saved = io.BytesIO()
     torch.save({"state": Evil(proof), "metrics": [], "totals": {}}, saved)
     for data in (saved.getvalue(), pickle.dumps(Evil(proof), protocol=2)):
         for sealed in (True, False):
-            path = folder / "state.pt"
+            path = checkpoint.folder / "state.pt"
             if sealed:
                 with sealing(path) as file:
                     file.write(data)
@@ -279,7 +279,7 @@ def test_nothing_of_a_checkpoint_or_of_a_model_is_run(tmp_path, caplog):
                 path.write_bytes(data)
             with pytest.raises(ModelFileError):
                 read_model_file(path)
-            assert Checkpoint(folder).load(torch.device("cpu")) is None
+            assert checkpoint.load(torch.device("cpu")) is None
     assert not proof.exists()
 
 

@@ -85,18 +85,15 @@ def foresee_packs(every: Iterable[TrialSettings]) -> tuple[list[int], Counter[st
     Return the number of trials of each form that several have, and how many trials train alone, by reason.
     Models are built on the meta device, so they need no memory.
     """
-    forms, faults, alone = Counter[str](), dict[str, str | None](), Counter[str]()
+    forms, faults, alone = Counter[str | None](), dict[str, str | None](), Counter[str]()
     for settings in every:
-        reason = alone_reason(settings)
-        form = form_of(settings) if reason is None else None
-        if form is not None:
-            if form not in faults:
-                faults[form] = stacking_fault(meta_model(settings))
-            reason = faults[form]
-        if reason is not None:
-            alone[reason] += 1
-        elif form is not None:
+        if (form := form_of(settings)) is not None and form not in faults:
+            faults[form] = stacking_fault(meta_model(settings))
+        reason = alone_reason(settings) if form is None else faults[form]
+        if reason is None:
             forms[form] += 1
+        else:
+            alone[reason] += 1
     shared = [count for count in forms.values() if count > 1]
     if single := len(forms) - len(shared):
         alone["no other trial has the same model and batch shape"] += single

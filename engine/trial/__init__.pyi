@@ -1,5 +1,4 @@
 from .checkpoints import Checkpoint as Checkpoint
-from .checkpoints import checkpoint_of as checkpoint_of
 from .checkpoints import dies_often as dies_often
 from .commit import describe_code as describe_code
 from .conformance import CALLBACK_CHECKS as CALLBACK_CHECKS

@@ -20,7 +20,6 @@ from ...storage import MetricRow, Store, trial_files
 from ...storage.checksums import sealing, verify_seal
 from ...storage.errors import DamagedError, UnreadableError
 from ...storage.files import open_regular, replacing
-from ...storage.place import FolderPlace, Place
 from ...storage.trial_files import STARTS_FILE
 from ...studies.planning.trials_to_run import EarlierTrial
 from .failures import CrashCounts
@@ -51,15 +50,13 @@ class Checkpoint:
     """The folder of an unfinished trial, with its last two states.
 
     It also has the trial's settings, and a log of its starts. If the trial has no state of its own, it
-    continues an `earlier` trial, whose last state is in the given file. When a method returns, the data that
-    it wrote are in the folder's `place`.
+    continues from `earlier`, a stored trial with fewer epochs or other tests. When a method returns, the data
+    that it wrote are in the store.
     """
 
-    def __init__(
-        self, folder: Path, earlier: tuple[EarlierTrial, Path] | None = None, place: Place | None = None
-    ) -> None:
-        self.folder, self._earlier = folder, earlier
-        self._place = place or FolderPlace(folder.parent)
+    def __init__(self, store: Store, trial: str, earlier: EarlierTrial | None = None) -> None:
+        self._files, self._place, self._earlier = store.files, store.files.place, earlier
+        self.folder = folder = store.files.checkpoint_dir(trial)
         self._state, self._previous = folder / "state.pt", folder / "previous.pt"
         self._starts = folder / STARTS_FILE
 
@@ -150,9 +147,9 @@ class Checkpoint:
         That trial had the same settings, but fewer epochs or other tests. Return None if its state is missing
         or damaged. The totals of the result say which trial it comes from.
         """
-        if self._earlier is None:
+        if (earlier := self._earlier) is None:
             return None
-        earlier, path = self._earlier
+        path = self._files.final_checkpoint_file(earlier.trial)
         self._place.fetch(path)
         try:
             saved = _read(path, device)
@@ -175,17 +172,6 @@ class Checkpoint:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def checkpoint_of(store: Store, trial: str, earlier: EarlierTrial | None = None) -> Checkpoint:
-    """Return the checkpoint of a trial.
-
-    If the checkpoint has no state, the trial continues from `earlier`, a stored trial with fewer epochs or
-    other tests.
-    """
-    folder = store.files.checkpoint_dir(trial)
-    end = None if earlier is None else (earlier, store.files.final_checkpoint_file(earlier.trial))
-    return Checkpoint(folder, end, store.files.place)
-
-
 def record_stops(store: Store, trials: Iterable[str]) -> None:
     """Record that the processes of these trials stopped on purpose.
 
@@ -193,7 +179,7 @@ def record_stops(store: Store, trials: Iterable[str]) -> None:
     """
     with suppress(OSError):
         for trial in store.files.trials_with_checkpoint(trials):
-            checkpoint_of(store, trial).record_stop()
+            Checkpoint(store, trial).record_stop()
 
 
 def dies_often(folder: Path) -> bool:

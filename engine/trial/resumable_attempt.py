@@ -104,7 +104,7 @@ def store_pruned(job: Job, store: Store, reason: str) -> Ended | ClaimedElsewher
     if isinstance(claimed, ClaimedElsewhere):
         return claimed
     job, lease = claimed
-    checkpoint = checkpoints.checkpoint_of(store, job.trial.id)
+    checkpoint = Checkpoint(store, job.trial.id)
     saved = checkpoint.load(torch.device("cpu"))
     totals, rows = (saved.totals, saved.metrics) if saved else (Totals(), [])
     row = trial_row(
@@ -170,7 +170,7 @@ class Attempt:
         self._make_training, self._buffer = make_training, buffer
         self._limit, self._every = time_limit_s, checkpoint_every_s
         self._claims, self._lease = claims or Claims(store, job.run), None
-        self._checkpoint = checkpoint or checkpoints.checkpoint_of(store, job.trial.id, job.earlier)
+        self._checkpoint = checkpoint or Checkpoint(store, job.trial.id, job.earlier)
         self._tries = OomRetries(job.trial.settings, self._checkpoint.folder)
         self.training: Training | None = None
         self.outcome: AttemptRows | None = None

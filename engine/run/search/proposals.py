@@ -26,7 +26,7 @@ from ....studies.study import Study
 from ....studies.text.errors import StudyError, StudyFault
 from ....studies.text.strict_model import format_value
 from ...core.events import NOBODY
-from ...trial.checkpoints import checkpoint_of
+from ...trial.checkpoints import Checkpoint
 from .answers import HandInAnswer, PointAnswer, Proposal
 from .search import Search
 from .stored_points import SearchPoint
@@ -219,5 +219,5 @@ class SearchService:
             fault = f"no points are left: all {self._limit:,} points of the search are trained or begun"
             return HandInAnswer.of(PointAnswer.REFUSED, point, faults=[f"{fault}; raise trials in [search]"])
         for trial in missing:
-            checkpoint_of(self._store, trial.id).record_request(trial.to_json())
+            Checkpoint(self._store, trial.id).record_request(trial.to_json())
         return HandInAnswer.of(PointAnswer.ACCEPTED, point)

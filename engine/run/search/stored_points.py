@@ -26,7 +26,7 @@ from ....studies.schema.limits import is_known_before
 from ....studies.schema.search_settings import NONE, RACE
 from ....studies.schema.settings import Level
 from ....studies.study import Study
-from ...trial.checkpoints import checkpoint_of
+from ...trial.checkpoints import Checkpoint
 from ...trial.failures import storing
 
 COLUMNS = (
@@ -302,7 +302,7 @@ class BegunPoints:
         """
         if first is not None:
             with storing():
-                checkpoint_of(self._store, first.id).record_request(first.to_json())
+                Checkpoint(self._store, first.id).record_request(first.to_json())
         for trial in point.trials:
             row = self._points.outcome(trial.id)
             if row is not None and trial.id not in self._taken and not self._is_own(trial.id, row):

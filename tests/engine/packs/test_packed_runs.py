@@ -12,7 +12,7 @@ from activemem.engine import Ended, EpochFinished, Machine, Started
 from activemem.engine.objectives import StepShape
 from activemem.engine.packs import Packer, StackedSteps, packer
 from activemem.engine.run import GridCohorts, Worker, cohorts
-from activemem.engine.trial import Job, MachineError, Training, checkpoint_of, failures
+from activemem.engine.trial import Checkpoint, Job, MachineError, Training, failures
 from activemem.storage import Store
 from activemem.studies.planning import GPU_CONTEXT, step_memory
 
@@ -207,7 +207,7 @@ def test_a_pack_that_memory_is_too_short_for_is_halved_until_each_trains_separat
 def test_a_trial_that_a_process_died_in_continues_separately(study, tmp_path, notes):
     store = Store(tmp_path / "results")
     suspect = study.trials[0]
-    checkpoint_of(store, suspect.id).record_start(suspect.to_json(), "a run that is gone", "0")
+    Checkpoint(store, suspect.id).record_start(suspect.to_json(), "a run that is gone", "0")
     run(study, store, notes)
     counts = packed_steps(store)
     assert counts[suspect.id] <= 14  # alone in its first epoch

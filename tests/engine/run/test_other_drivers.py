@@ -226,8 +226,8 @@ def test_a_driver_that_planned_before_another_ended_and_removed_its_leases_train
 class LostCheckpoint(Checkpoint):
     """A checkpoint whose trial is taken over and ended by another process during a save."""
 
-    def __init__(self, folder, job, store):
-        super().__init__(folder)
+    def __init__(self, job, store):
+        super().__init__(store, job.trial.id)
         self.job, self.store = job, store
 
     def save(self, saved):
@@ -239,7 +239,7 @@ class LostCheckpoint(Checkpoint):
 
 def test_a_failure_of_a_trial_that_was_taken_over_is_not_a_machine_failure(tiny, store):
     job = Job(trial=load_study(tiny).trials[0], attempt=0, run="late")
-    checkpoint = LostCheckpoint(store.files.checkpoint_dir(job.trial.id), job, store)
+    checkpoint = LostCheckpoint(job, store)
     late = Attempt(job, store, CPU, checkpoint=checkpoint)
     events = []
     while not late.ended:

@@ -96,16 +96,16 @@ def test_a_save_that_is_killed_between_its_two_renames_leaves_the_one_before(job
     assert finish(job, store)[0] == 2
 
 
-def test_flipped_bits_of_a_checkpoint_are_all_found(folder):
+def test_flipped_bits_of_a_checkpoint_are_all_found(store, folder):
     state = folder / "state.pt"
     data = state.read_bytes()
-    assert Checkpoint(folder).load(CPU).totals.epochs == 3
+    assert Checkpoint(store, folder.name).load(CPU).totals.epochs == 3
     for flipped in flips(data):
         state.write_bytes(flipped)
-        assert Checkpoint(folder).load(CPU).totals.epochs == 2
+        assert Checkpoint(store, folder.name).load(CPU).totals.epochs == 2
         assert (folder / "state.pt.damaged").read_bytes() == flipped
     state.write_bytes(data)
-    assert Checkpoint(folder).load(CPU).totals.epochs == 3
+    assert Checkpoint(store, folder.name).load(CPU).totals.epochs == 3
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("nowhere")])
@@ -134,14 +134,14 @@ def test_a_damaged_start_is_left_out_and_stops_no_other(job, store, folder, capl
     assert len(caplog.messages) >= 3  # Python 3.13 lists the link too
 
 
-def test_trials_of_other_studies_are_not_read(job, folder, caplog):
+def test_trials_of_other_studies_are_not_read(job, store, folder, caplog):
     begun = json.loads(job.trial.to_json())
     settings = json.loads(begun["settings"])
     settings["model"]["recipe"] = "a_block_of_a_plugin_that_is_not_loaded"
     begun["settings"] = json.dumps(settings)
     other = folder.with_name("0" * 16)
     other.mkdir()
-    Checkpoint(other).record_start(json.dumps(begun | {"study": "another"}), "run", "0")
+    Checkpoint(store, other.name).record_start(json.dumps(begun | {"study": "another"}), "run", "0")
     with caplog.at_level(logging.WARNING):
         found = unfinished_trials(folder.parent, job.trial.study)
     assert ([each.trial.id for each in found], caplog.messages) == ([job.trial.id], [])
@@ -151,7 +151,7 @@ def test_trials_of_other_studies_are_not_read(job, folder, caplog):
 def test_a_start_that_was_cut_off_is_written_again(job, store, folder, torn):
     text, starts = job.trial.to_json(), folder / STARTS_FILE
     starts.write_text(torn, encoding="utf-8")  # killed, or the disk was full
-    checkpoint = Checkpoint(folder)
+    checkpoint = Checkpoint(store, folder.name)
     assert checkpoint.record_start(text, "run", "0") == CrashCounts(in_run=0, in_all=0)
     assert [(each.trial.id, each.has_started) for each in unfinished_trials(folder.parent)] == [
         (folder.name, True)

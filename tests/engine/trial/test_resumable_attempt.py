@@ -243,7 +243,7 @@ def test_a_trial_that_kills_whoever_runs_it_is_abandoned_in_the_end(store, task)
 def test_runs_that_are_stopped_in_order_are_no_deaths(store, task):
     for number in range(MAX_DEATHS + 1):
         Attempt(task(run=f"run {number}", gone=number), store, CPU).advance()
-        Checkpoint(store.files.checkpoint_dir(task().trial.id)).record_stop()
+        Checkpoint(store, task().trial.id).record_stop()
     assert finish(Attempt(task(run="last", gone=MAX_DEATHS + 1), store, CPU))[-1].status == "done"
 
 
@@ -277,4 +277,4 @@ def test_unfinished_trials_are_found_by_their_checkpoints(store, task):
     os.mkfifo(folder / STARTS_FILE)  # which nobody waits for
     assert unfinished_trials(folder.parent) == []
     assert not dies_often(folder)
-    assert Checkpoint(folder).load(CPU) is None
+    assert Checkpoint(store, folder.name).load(CPU) is None

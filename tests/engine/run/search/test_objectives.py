@@ -95,7 +95,7 @@ def test_trials_of_another_driver_count_as_spent(store, notes):
     study = load_study(SEARCH, ["search.budget={ trainings = 1 }"])
     other, mine = (Search(study, store, name, notes) for name in ("other", "mine"))
     _, [job] = other.next_cohort()
-    Checkpoint(store.files.checkpoint_dir(job.trial.id)).record_start(job.trial.to_json(), "other", "here")
+    Checkpoint(store, job.trial.id).record_start(job.trial.to_json(), "other", "here")
     assert mine.count_known() == 1
     keep(store, job.trial, metrics=(("loss", 1.0),), settings=job.trial.settings.model_dump_json())
     assert mine.propose() is None

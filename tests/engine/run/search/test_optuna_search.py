@@ -154,7 +154,7 @@ def test_asha_judges_a_resumed_point_by_the_epochs_before_its_checkpoint(store, 
     study = load_study(SHORT, changes)
     _, [job] = Search(study, store, "killed", notes).next_cohort()
     folder = store.files.checkpoint_dir(job.trial.id)
-    Checkpoint(folder).record_start(job.trial.to_json(), "killed", "here")
+    Checkpoint(store, job.trial.id).record_start(job.trial.to_json(), "killed", "here")
     course = [MetricRow(step=epoch, epoch=epoch, name="max_length", value=0.0) for epoch in range(1, 13)]
     write_note(folder, 12, {"max_length": 0.0}, course)
     again = Search(study, store, "again", notes)
