@@ -21,7 +21,7 @@ from ..schema.settings import (
     keep_recipe,
     read_recipe,
 )
-from ..text.strict_model import InvalidTableError, ValidationProblem, as_table, validate, with_values
+from ..text.strict_model import InvalidTableError, ValidationProblem, as_table, validate
 from ..text.toml_positions import KeyPath
 from .compatibility import incompatibilities
 from .trial import with_code
@@ -52,7 +52,6 @@ class Template:
     texts: Mapping[KeyPath, str] = field(init=False)  # all texts, with or without placeholders
     holes: Mapping[KeyPath, tuple[str, ...]] = field(init=False)  # the placeholders of each text that has any
     other_holes: tuple[str, ...] = field(init=False)  # the placeholders of all texts except the recipe
-    _whole: Mapping[KeyPath, frozenset[str]] = field(init=False)  # those of values of placeholders alone
     _expanded: dict[str, Recipe] = field(default_factory=dict, init=False, compare=False, repr=False)
     _names: dict[str, list[str]] = field(default_factory=dict, init=False, compare=False, repr=False)
     _recipes: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, compare=False, repr=False)
@@ -65,8 +64,6 @@ class Template:
         object.__setattr__(self, "holes", holes)
         others = (name for path, names in holes.items() if path != RECIPE_PATH for name in names)
         object.__setattr__(self, "other_holes", tuple(others))
-        whole = {path: self._names_alone(path) for path in holes if path != RECIPE_PATH}
-        object.__setattr__(self, "_whole", {path: names for path, names in whole.items() if names})
 
     @property
     def hole_names(self) -> set[str]:
@@ -133,25 +130,13 @@ class Template:
             self._expanded[text] = _filled_recipe(read_recipe(text), self.fragments)
         return self._expanded[text]
 
-    def fill(self, values: Mapping[str, Level], left_out: Collection[KeyPath] = ()) -> dict[str, Any]:
+    def fill(self, values: Mapping[str, Level], absent: Collection[str] = ()) -> dict[str, Any]:
         """Return the tables with all placeholders filled, except the placeholders in the recipe.
 
         Raise KeyError for a placeholder without a value. A text that is only a placeholder becomes the value
-        itself. The keys of the texts at the paths `left_out` are omitted. Parts without placeholders are
-        shared with the template.
+        itself. Keys that only have placeholders of `absent` factors are left out.
         """
-        filled = {
-            path: self._filled_text(self.texts[path], values) for path in self.holes if path != RECIPE_PATH
-        }
-        tables = with_values(self.tables, filled)
-        for *around, left in map(_key_of, left_out):
-            table = _value_at(tables, tuple(around))
-            kept = {key: value for key, value in table.items() if key != left}
-            tables = with_values(tables, {tuple(around): kept})
-        for path, level in filled.items():
-            if path[-1] == "name" and isinstance(level, Mapping):  # it brings the other keys of its table
-                tables = with_values(tables, {path[:-1]: {**_value_at(tables, path[:-1]), **level}})
-        return {name: dict(table) if isinstance(table, Mapping) else table for name, table in tables.items()}
+        return self._filled(self.tables, values, absent)
 
     def variants(self, factors: Mapping[str, Iterable[Level]]) -> dict[str, dict[str, dict[str, Any]]]:
         """Return the tables by factor and level, for each factor that decides which keys there are.
@@ -166,6 +151,28 @@ class Template:
             if factor in unfilled and (factor in names or factor in self.table_levels)
         }
 
+    def _filled(
+        self,
+        value: Any,  # noqa: ANN401 -- TOML holds anything
+        values: Mapping[str, Level],
+        absent: Collection[str] = (),
+        path: KeyPath = (),
+    ) -> Any:  # noqa: ANN401
+        if isinstance(value, str):
+            return self._filled_text(value, values) if "{" in value and path != RECIPE_PATH else value
+        if isinstance(value, list):
+            return [self._filled(each, values, absent) for each in value]
+        if not isinstance(value, Mapping):
+            return value
+        table = {
+            key: self._filled(inner, values, absent, (*path, key))
+            for key, inner in value.items()
+            if not (absent and _is_left_out((*path, key), inner, absent))
+        }
+        level = table.get("name")
+        is_filled = isinstance(level, Mapping) and isinstance(value["name"], str)
+        return {**table, **level} if is_filled else table  # such a level brings other keys of the table
+
     def _filled_text(self, text: str, values: Mapping[str, Level]) -> Any:  # noqa: ANN401 -- TOML holds anything
         """Fill the placeholders of a text; a text that is only a placeholder becomes the level itself."""
         hole_only = HOLE_PATTERN.fullmatch(text)
@@ -174,28 +181,7 @@ class Template:
         level = values[hole_only[1]]
         tables = self.table_levels.get(hole_only[1], {})
         table = tables.get(level) if isinstance(level, str) else None
-        return level if table is None else self._filled_table(table, values)
-
-    def _filled_table(self, value: Any, values: Mapping[str, Level]) -> Any:  # noqa: ANN401 -- TOML holds anything
-        if isinstance(value, Mapping):
-            return {key: self._filled_table(inner, values) for key, inner in value.items()}
-        if isinstance(value, list):
-            return [self._filled_table(inner, values) for inner in value]
-        return self._filled_text(value, values) if isinstance(value, str) else value
-
-    def paths_of(self, names: Collection[str]) -> set[KeyPath]:
-        """Return the paths of the texts whose key has a value that consists only of these placeholders.
-
-        The value is one placeholder or a list of them. The recipe is never among them.
-        """
-        return {path for path, alone in self._whole.items() if alone.issubset(names)} if names else set()
-
-    def _names_alone(self, path: KeyPath) -> frozenset[str]:
-        """Return the placeholders of a key's value; empty if the value has anything else."""
-        value = _value_at(self.tables, _key_of(path))
-        texts: list[Any] = value if isinstance(value, list) else [value]
-        holes = [HOLE_PATTERN.fullmatch(text) if isinstance(text, str) else None for text in texts]
-        return frozenset(hole[1] for hole in holes if hole) if all(holes) else frozenset()
+        return level if table is None else self._filled(table, values)
 
     def recipe(self, values: Mapping[str, Level]) -> str:
         """Return the recipe with these values filled in, as text.
@@ -294,6 +280,13 @@ def _key_of(path: KeyPath) -> KeyPath:
     return path if isinstance(path[-1], str) else _key_of(path[:-1])
 
 
+def _is_left_out(path: KeyPath, value: object, absent: Collection[str]) -> bool:
+    """Return whether a key's value is one placeholder of an absent factor, or a list of such placeholders."""
+    texts = value if isinstance(value, list) else [value]
+    holes = [HOLE_PATTERN.fullmatch(text) if isinstance(text, str) else None for text in texts]
+    return path != RECIPE_PATH and bool(holes) and all(hole and hole[1] in absent for hole in holes)
+
+
 def _filled_recipe(recipe: Recipe, values: Mapping[str, Level]) -> Recipe:
     for _ in range(len(values)):  # a hole in a value is filled in the next round
         present = {name: values[name] for name in recipe.holes if name in values}
@@ -337,9 +330,8 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
     """
     absent = [name for name, level in values.items() if level == ABSENT]
     values = {name: level for name, level in values.items() if name not in absent}
-    left_out = template.paths_of(absent)
-    tables = template.fill({**values, **{name: f"{{{name}}}" for name in absent}}, left_out)
-    problems = [*_unfilled(template, values, absent, left_out)]
+    tables = template.fill({**values, **{name: f"{{{name}}}" for name in absent}}, absent)
+    problems = [*_unfilled(template, values, absent)]
     budget = None
     if isinstance(tables.get("train"), dict) and not tables["train"].keys().isdisjoint(BUDGET_KEYS):
         from .training_budget import take_budget  # noqa: PLC0415 -- few studies have a budget
@@ -396,11 +388,13 @@ def _touches_metrics(problem: ValidationProblem) -> bool:
 
 
 def _unfilled(
-    template: Template, values: Mapping[str, Level], absent: Collection[str], left_out: Collection[KeyPath]
+    template: Template, values: Mapping[str, Level], absent: Collection[str]
 ) -> Iterator[ValidationProblem]:
     levels = {name: [level] for name, level in values.items()}
     for path in template.holes if absent else ():
-        for name in () if path in left_out else template.names_at(path, levels):
+        key = _key_of(path)
+        is_left_out = _is_left_out(key, _value_at(template.tables, key), absent)
+        for name in () if is_left_out else template.names_at(path, levels):
             if name in absent:
                 why = f"the condition of {name} in [when] does not hold here"
                 yield ValidationProblem(path, f"no value for the hole {{{name}}}: {why}")
