@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -24,6 +24,7 @@ from .presentation.kinds import (
 )
 from .resolve.compatibility import StudyBudget
 from .resolve.draft import Draft, check_holes, check_levels, check_recipes, read_fragments
+from .resolve.gates import Gates
 from .resolve.grid import TrialSource, build_grid
 from .resolve.template import TRIAL_TABLES, Template
 from .resolve.trial import Trial
@@ -31,8 +32,6 @@ from .schema.design import (
     Design,
     DesignReader,
     Expansion,
-    HeldTrials,
-    NoneHeld,
     PlannedRung,
     expand_tables,
     read_expansions,
@@ -65,6 +64,7 @@ class Study:
     `header` is the table [study], `document` the file with its overrides. `expansions` are the features that
     single keys turn on, by key. `source` is where the trials come from: a grid or a search. `decode` has the
     searches to try with trained translation models, `own_corpus` has the user's files that the study names.
+    `gates` hold trials back until claims about other trials are confirmed.
     """
 
     header: StudySettings
@@ -79,6 +79,7 @@ class Study:
     decode: DecodeSettings | None
     source_sheet: SourceSheet
     own_corpus: OwnCorpus | None
+    gates: Gates = field(default_factory=Gates)
 
     # several fields cannot be hashed; equal texts with equal overrides give equal studies
     def __hash__(self) -> int:
@@ -136,11 +137,6 @@ class Study:
     def planned_sizes(self) -> list[PlannedRung]:
         """The models that expansions train at several sizes, with the length of each training."""
         return [size for each in self.expansions.values() for size in each.planned_sizes(self)]
-
-    @property
-    def gates(self) -> HeldTrials:
-        """The trials that wait until claims about other trials are confirmed."""
-        return _held_trials(self.expansions)
 
     @property
     def factors(self) -> Mapping[str, tuple[Level, ...]]:
@@ -389,11 +385,8 @@ def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int, int]
     """
     expansions, header, design, *_ = _read_design(diagnostics)
     trials = sum(map(len, design.blocks())) * len(design.factors[SEED])
-    return header, trials, 0 if diagnostics.faults else _held_trials(expansions).count_held(design)
-
-
-def _held_trials(expansions: Mapping[str, Expansion]) -> HeldTrials:
-    return next((each for each in expansions.values() if isinstance(each, HeldTrials)), NoneHeld())
+    held = () if diagnostics.faults else (each.count_held(design) for each in expansions.values())
+    return header, trials, sum(held)
 
 
 def _read_design(

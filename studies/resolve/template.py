@@ -170,8 +170,9 @@ class Template:
             if not (absent and _is_left_out((*path, key), inner, absent))
         }
         level = table.get("name")
-        is_filled = isinstance(level, Mapping) and isinstance(value["name"], str)
-        return {**table, **level} if is_filled else table  # such a level brings other keys of the table
+        if isinstance(level, Mapping) and isinstance(value["name"], str):
+            return {**table, **level}  # such a level brings other keys of the table
+        return table
 
     def _filled_text(self, text: str, values: Mapping[str, Level]) -> Any:  # noqa: ANN401 -- TOML holds anything
         """Fill the placeholders of a text; a text that is only a placeholder becomes the level itself."""

@@ -120,6 +120,10 @@ class Expansion:
         """
         return study
 
+    def count_held(self, design: Design) -> int:
+        """Return how many trials of a design this feature holds back before the first run."""
+        return 0
+
     def planned_sizes(self, study: Study) -> Sequence[PlannedRung]:
         """Return an entry for each model at each size that this feature adds. All seeds share an entry."""
         return ()
@@ -131,53 +135,6 @@ class Expansion:
     def notes(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
         """Yield this feature's notes for a study's plan, as pairs of a label and a note."""
         yield from ()
-
-
-class HeldTrials:
-    """Base class of the trials that wait until claims about other trials are confirmed, in stages.
-
-    Here there are none.
-    """
-
-    def held(self, confirmed: Sequence[str] = ()) -> frozenset[str]:
-        """Return the ids of the trials that are still held back once these claims are confirmed."""
-        return frozenset()
-
-    def closed(self, confirmed: Sequence[str], unfinished: Collection[str]) -> frozenset[str]:
-        """Return the ids of the unfinished trials that are held back for good.
-
-        Their claims are decided, since all open trials of earlier stages have ended. `confirmed` names the
-        confirmed claims.
-        """
-        return frozenset()
-
-    def count_held(self, design: Design) -> int:
-        """Return how many trials of a design are held back before the first run."""
-        return 0
-
-    def first_gate(self, claim: str) -> int | None:
-        """Return the index of the first stage that waits for this claim; None if none does."""
-        return None
-
-    def without_held(self, study: Study, first: int) -> Study:
-        """Return a study without the cells of stage `first`, counted from 0, and of all later stages.
-
-        The claims that open this stage are decided on the remaining cells only, so that the others cannot
-        change the verdicts.
-        """
-        return study
-
-    def stage_words(self, plan: Plan) -> Iterator[str]:
-        """Yield the cost of each stage with unfinished trials."""
-        yield from ()
-
-    def open_words(self, opened: Collection[str]) -> Iterator[str]:
-        """Yield for each stage how many of its trials are among the open ones."""
-        yield from ()
-
-
-class NoneHeld(HeldTrials):
-    """A study without gates: no trial waits."""
 
 
 def read_expansions(diagnostics: Diagnostics) -> tuple[dict[str, Expansion], set[str]]:
