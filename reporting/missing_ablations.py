@@ -348,13 +348,11 @@ def _base_cells(study: Study, cells: Sequence[Trial]) -> dict[str, Trial]:
 
 def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCell:
     """Convert a trial to a requested cell with all placeholders filled, also that of a matched size."""
-    absent = [name for name, level in trial.levels.items() if level == ABSENT]
-    values = {name: level for name, level in trial.levels.items() if name not in absent}
+    levels = trial.levels
     if (matched := study.design.matched_size) is not None:
         match = study.source.size_matches.get(trial.id)
-        values[matched.name] = matched.size if match is None or match.size is None else match.size
-    open_values = {**values, **{name: f"{{{name}}}" for name in absent}}
-    tables = study.template.fill(open_values, study.template.paths_of(absent))
+        levels[matched.name] = matched.size if match is None or match.size is None else match.size
+    tables = study.template.fill(levels)
     tables["model"]["recipe"] = trial.settings.model.recipe
     filled = resolve_settings(Template(tables=tables), {}).train.model_dump(mode="json")
     own = trial.settings.train.model_dump(mode="json")

@@ -130,13 +130,14 @@ class Template:
             self._expanded[text] = _filled_recipe(read_recipe(text), self.fragments)
         return self._expanded[text]
 
-    def fill(self, values: Mapping[str, Level], absent: Collection[str] = ()) -> dict[str, Any]:
+    def fill(self, levels: Mapping[str, Level]) -> dict[str, Any]:
         """Return the tables with all placeholders filled, except the placeholders in the recipe.
 
-        Raise KeyError for a placeholder without a value. A text that is only a placeholder becomes the value
-        itself. Keys that only have placeholders of `absent` factors are left out.
+        Raise KeyError for a placeholder without a level. A text that is only a placeholder becomes the level
+        itself. Keys that only have placeholders of absent factors are left out; other such placeholders stay.
         """
-        return self._filled(self.tables, values, absent)
+        absent = {name: f"{{{name}}}" for name, level in levels.items() if level == ABSENT}
+        return self._filled(self.tables, {**levels, **absent}, absent)
 
     def variants(self, factors: Mapping[str, Iterable[Level]]) -> dict[str, dict[str, dict[str, Any]]]:
         """Return the tables by factor and level, for each factor that decides which keys there are.
@@ -323,15 +324,15 @@ class InvalidSettingsError(InvalidTableError):
         self.known = known
 
 
-def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSettings:
-    """Return the settings of the trial with these values; raise InvalidSettingsError with all problems.
+def resolve_settings(template: Template, levels: Mapping[str, Level]) -> TrialSettings:
+    """Return the settings of the trial with these levels; raise InvalidSettingsError with all problems.
 
-    `values` has a level for every placeholder and every dimension that needs one. Keys that do not depend on
+    `levels` has a level for every placeholder and every dimension that needs one. Keys that do not depend on
     a wrong key are still checked. A key whose value is the placeholder of an absent factor is left out.
     """
-    absent = [name for name, level in values.items() if level == ABSENT]
-    values = {name: level for name, level in values.items() if name not in absent}
-    tables = template.fill({**values, **{name: f"{{{name}}}" for name in absent}}, absent)
+    absent = [name for name, level in levels.items() if level == ABSENT]
+    values = {name: level for name, level in levels.items() if name not in absent}
+    tables = template.fill(levels)
     problems = [*_unfilled(template, values, absent)]
     budget = None
     if isinstance(tables.get("train"), dict) and not tables["train"].keys().isdisjoint(BUDGET_KEYS):
