@@ -282,7 +282,7 @@ class FaultCollector:
 
     def quote(self, start: int, end: int) -> str:
         """Return a piece of the text in the form that messages quote: printable and short."""
-        return _truncate(printable(self.text[start:end].strip()))
+        return quoted(self.text[start:end].strip())
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
@@ -385,6 +385,12 @@ def printable(text: str) -> str:
     )
 
 
+def quoted(text: str) -> str:
+    """Return the beginning of a text as one printable line, for a message."""
+    shown = printable(text[: MAX_QUOTE_LENGTH + 1])
+    return shown if len(text) <= MAX_QUOTE_LENGTH else f"{shown[: MAX_QUOTE_LENGTH - 1]}…"
+
+
 def replace_unprintable(text: str) -> str:
     """Return the text with the character U+FFFD in place of every character that must not be shown.
 
@@ -407,8 +413,3 @@ def _is_one_column(character: str) -> bool:
         return character.isprintable()
     wide = unicodedata.east_asian_width(character) in "WF" or unicodedata.combining(character) > 0
     return character.isprintable() and not wide and unicodedata.category(character) not in ("Mn", "Me")
-
-
-def _truncate(text: str) -> str:
-    """Return the text, or its beginning with an ellipsis."""
-    return text if len(text) <= MAX_QUOTE_LENGTH else text[: MAX_QUOTE_LENGTH - 1] + "…"

@@ -15,7 +15,7 @@ from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast, get_args
 
 from pydantic import ConfigDict, TypeAdapter
 
@@ -380,12 +380,7 @@ def register_probe(
 
 Currency = Literal["steps", "tokens", "flops", "seconds"]
 
-CURRENCIES: dict[str, Currency] = {
-    "steps_to": "steps",
-    "tokens_to": "tokens",
-    "flops_to": "flops",
-    "seconds_to": "seconds",
-}
+CURRENCIES: dict[str, Currency] = {f"{currency}_to": currency for currency in get_args(Currency)}
 """The unit of cost of each family of targets."""
 
 _TARGET = re.compile(

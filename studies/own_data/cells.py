@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ...errors import MAX_QUOTE_LENGTH, hint, nearest, printable
+from ...errors import hint, nearest, quoted
 from ...storage.errors import UnreadableError
 from ...storage.files import open_regular
 from ..catalog.datasets import CorpusError
@@ -134,12 +134,6 @@ def missing_column(wanted: str, found: Sequence[str]) -> str:
 
 
 csv.field_size_limit(sys.maxsize)  # a field may be a whole document
-
-
-def quoted(text: str) -> str:
-    """Return the beginning of a text as one printable line, for a message."""
-    shown = printable(text[: MAX_QUOTE_LENGTH + 1])
-    return shown if len(text) <= MAX_QUOTE_LENGTH else f"{shown[: MAX_QUOTE_LENGTH - 1]}…"
 
 
 def read_delimited(text: str, columns: Sequence[str], form: str) -> NumberedRows:

@@ -7,11 +7,12 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ...errors import quoted
 from ..catalog.datasets import CorpusError
 from ..catalog.own_corpora import OwnDocuments, OwnPairs, OwnSequences, OwnText
 from ..text.document import Diagnostics
 from ..text.toml_positions import KeyPath
-from .cells import digest_in_pieces, quoted, read_limited
+from .cells import digest_in_pieces, read_limited
 from .rows import USUAL_SPLITS
 from .summary import CorpusSummary
 

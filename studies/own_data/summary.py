@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
+from ...errors import quoted
 from ..catalog.datasets import source_key
 from ..catalog.own_corpora import SPLITS
 from ..catalog.tasks import split_words
 from ..catalog.tasks.sentence_pairs import BYTES
 from ..text.units import listed, plural
-from .cells import quoted
 from .rows import Row, RowKind
 
 KINDS = ("words", "symbols", "characters")

@@ -53,7 +53,6 @@ class Template:
     holes: Mapping[KeyPath, tuple[str, ...]] = field(init=False)  # the placeholders of each text that has any
     other_holes: tuple[str, ...] = field(init=False)  # the placeholders of all texts except the recipe
     _expanded: dict[str, Recipe] = field(default_factory=dict, init=False, compare=False, repr=False)
-    _names: dict[str, list[str]] = field(default_factory=dict, init=False, compare=False, repr=False)
     _recipes: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -97,9 +96,7 @@ class Template:
             return []
         if table := self.table_levels.get(factor, {}).get(level):
             return [name for _, text in iter_texts(table) for name in HOLE_PATTERN.findall(text)]
-        if level not in self._names:
-            self._names[level] = self.names_in(level)
-        return self._names[level]
+        return self.names_in(level)
 
     def names_at(self, path: KeyPath, levels: Mapping[str, Iterable[Level]]) -> list[str]:
         """Return the names of the placeholders on which a key's value depends.
