@@ -219,8 +219,6 @@ def register_dataset(dataset: Dataset) -> None:
     """Register a dataset; raise PluginError for an invalid dataset or a name that is taken."""
     if not isinstance(dataset, Dataset):
         raise PluginError(f"expected a Corpus, a ParallelCorpus or a Treebank, got {dataset!r}")
-    if taken := all_datasets().get(dataset.name):
-        raise PluginError(f"{taken.KIND} '{dataset.name}' is already defined")
     all_datasets().register(dataset.name, dataset)
 
 

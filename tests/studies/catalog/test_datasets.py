@@ -47,7 +47,7 @@ def test_a_table_that_is_not_as_its_kind_is_refused(changes, fault):
 
 def test_a_name_is_taken_for_every_kind():
     one = require_dataset("wsj", Treebank)
-    with pytest.raises(ValueError, match=r"^corpus 'text8' is already defined$"):
+    with pytest.raises(ValueError, match=r"^the corpus 'text8' is already defined by activemem$"):
         register_dataset(
             Treebank(
                 name="text8",
