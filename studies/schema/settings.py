@@ -15,7 +15,7 @@ from ...errors import nearest_hint
 from ...grammar import BuildSettings, Expression, ModelConfig, Recipe, parse
 from ..catalog.optimisers import OptimizerSettings, OwnScheduleSettings, ScheduleSettings
 from ..catalog.published import published_tables
-from ..catalog.tasks import SizeChoice, TaskSettings, read_task_settings
+from ..catalog.tasks import READ_TASK, SizeChoice, TaskSettings
 from ..catalog.tasks.algorithmic import Length
 from ..catalog.train_parts import Callback, LossTerm
 from ..text.strict_model import (
@@ -447,7 +447,7 @@ class TrialSettings(StrictModel):
     """
 
     model: ModelSettings
-    task: Annotated[SerializeAsAny[TaskSettings], BeforeValidator(read_task_settings)]
+    task: Annotated[SerializeAsAny[TaskSettings], READ_TASK]
     train: TrainSettings
     seed: int = Field(default=0, ge=0, lt=2**63)
     code: Mapping[str, str] = Field(default_factory=dict[str, str])

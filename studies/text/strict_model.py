@@ -312,21 +312,35 @@ class PartReader:
             if isinstance(given, str) and needed:
                 keys = "".join(f", {key} = …" for key in needed)
                 raise ValueError(f'{name} needs more keys: write {{ name = "{name}"{keys} }}')
-            return validate(model, table)
+            return self._validate(name, table)
         place = () if isinstance(given, str) else ("name",)
         problems = [ValidationProblem(place, _unknown_name(self.kind, name, self.names))]
         if isinstance(given, Mapping) and (like := nearest(name, self.names)):
             try:
-                validate(self.find(like), {**table, "name": like})
+                self._validate(like, {**table, "name": like})
             except InvalidTableError as error:
                 problems += error.problems
         raise InvalidTableError(tuple(problems))
+
+    def _validate(self, name: str, table: Mapping[str, Any]) -> PartSettings:
+        try:
+            return validate(self.find(name), table)
+        except InvalidTableError as error:
+            raise InvalidTableError(tuple(_with_owner(each, name) for each in error.problems)) from error
 
     def example(self, key: str, value: object) -> str:
         """Return this part as a table that has a key, or "" if the part has no such key."""
         shown = json.dumps(value) if isinstance(value, str | int | float) else "…"
         owners = (name for name in self.names if key != "name" and key in self.find(name).model_fields)
         return next((f'{{ name = "{name}", {key} = {shown} }}' for name in owners), "")
+
+
+def _with_owner(problem: ValidationProblem, name: str) -> ValidationProblem:
+    """Add the name of a part to the problem of a key that only this part lacks."""
+    if not problem.key or len(problem.path) != 1:
+        return problem
+    unknown = f"unknown key '{problem.path[0]}'"
+    return replace(problem, message=f"{unknown} of {name}{problem.message.removeprefix(unknown)}")
 
 
 def with_values(tables: Mapping[str, Any], values: Mapping[KeyPath, Any]) -> Mapping[str, Any]:

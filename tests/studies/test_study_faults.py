@@ -64,7 +64,7 @@ def test_the_keys_of_a_misspelt_optimizer_are_checked_as_those_of_the_nearest():
     told = message(TEXT, 'train.optimizer={ name = "adamm", lrr = 1 }')
     assert told.startswith("study: 2 faults\n")
     assert "[train] optimizer.name: unknown optimizer 'adamm'; nearest: adam\n" in told
-    assert told.endswith("[train] optimizer: unknown key 'lrr'; nearest: lr")
+    assert told.endswith("[train] optimizer: unknown key 'lrr' of adam; nearest: lr")
 
 
 @pytest.mark.parametrize("key", ["labels", "order", "max_seeds"])
@@ -126,7 +126,7 @@ def test_a_synonym_of_a_missing_key_is_one_fault():
     text = TEXT.replace("lr = 1e-3", "learning_rate = 1e-3")
     told = message(text)
     assert told.startswith("study: 1 fault\n")
-    assert told.endswith("'learning_rate'; nearest: lr")
+    assert told.endswith("'learning_rate' of adam; nearest: lr")
 
 
 def test_seeds_for_the_factor_seed_are_one_fault():

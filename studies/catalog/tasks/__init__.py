@@ -27,6 +27,7 @@ from .sentence_pairs import (
     TranslationSettings,
 )
 from .spec import (
+    READ_TASK,
     TASKS,
     TEST_SETS,
     TaskError,

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
 from ....errors import ActivememError, nearest_hint
 from ....grammar.model_config import ModelInterface
 from ....plugins import Registry
-from ...text.strict_model import (
-    InvalidTableError,
-    NamedSettings,
-    ValidationProblem,
-    key_descriptions,
-    validate,
-)
+from ...text.strict_model import NamedSettings, key_descriptions, read_named
 
 LINE_TOKENS = 40
 """The assumed length of sequences whose length depends on the data."""
@@ -129,27 +122,8 @@ def task_names() -> tuple[str, ...]:
     return tuple(sorted(TASKS))
 
 
-def read_task_settings(table: object) -> object:
-    """Validate a `[task]` table against the keys of its task.
+READ_TASK = read_named(TaskSettings)
+"""The reader of the table `[task]`."""
 
-    Anything but a table is returned unchanged. A table of an unknown task keeps only its name, since its
-    other keys cannot be checked. Raises InvalidTableError with every problem.
-    """
-    if not isinstance(table, Mapping):
-        return table
-    name = table.get("name")
-    spec = TASKS.get(name) if isinstance(name, str) else None
-    if spec is None:
-        return {key: value for key, value in table.items() if key == "name"}
-    try:
-        return validate(spec.settings, table)
-    except InvalidTableError as error:
-        raise InvalidTableError(tuple(_with_task(one, spec) for one in error.problems)) from error
-
-
-def _with_task(problem: ValidationProblem, spec: TaskSpec) -> ValidationProblem:
-    if not problem.key or len(problem.path) != 1:
-        return problem
-    unknown = f"unknown key '{problem.path[0]}'"
-    hint = problem.message.removeprefix(unknown)
-    return replace(problem, message=f"{unknown} of {spec.name}{hint}")
+read_task_settings = READ_TASK.read
+"""Returns the settings of a table `[task]`; raises ValueError with every fault."""
