@@ -110,12 +110,12 @@ class TableCells:
         return [
             Trial(
                 study=trial.study,
-                levels={**trial.levels, CHANGES: changes.row(trial.levels).label},
+                levels={**trial.levels, CHANGES: row.label},
                 settings=trial.common,
                 seed=trial.seed,
             )
             for trial in chosen
-            if changes.has_row(trial.levels)
+            if (row := changes.row(trial.levels)) is not None
         ]
 
     def place(self, levels: Mapping[str, Level]) -> tuple[str, str]:

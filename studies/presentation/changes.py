@@ -68,16 +68,13 @@ class Changes:
     numbers: Mapping[CellKey, int]
     by_step: bool
 
-    def row(self, levels: Mapping[str, Level]) -> ChangeRow:
-        """Return the row that shows the cell with these levels."""
-        return self.rows[self.numbers[_key(levels, (*self.around, *self.baseline))]]
+    def row(self, levels: Mapping[str, Level]) -> ChangeRow | None:
+        """Return the row that shows the cell with these levels.
 
-    def has_row(self, levels: Mapping[str, Level]) -> bool:
-        """Return whether the table has a row for the cell with these levels.
-
-        In an ablation path, only the cells on the path have a row.
+        In an ablation path, only the cells on the path have a row; for others it is None.
         """
-        return _key(levels, (*self.around, *self.baseline)) in self.numbers
+        number = self.numbers.get(_key(levels, (*self.around, *self.baseline)))
+        return None if number is None else self.rows[number]
 
     def describe_baseline(self) -> str:
         """Describe the baseline and its levels for a caption."""
@@ -106,22 +103,30 @@ def read_changes(spec: CellsTable, design: Design) -> Changes:
     for cell in design.cells():
         if is_selected(spec.select, cell):
             blocks.setdefault(_key(cell, around), {}).setdefault(_key(cell, (*around, *baseline)), cell)
-    by_step = _takes_steps(spec, design) and spec.against != "baseline"
+    path = cast("Stepwise", design).path() if _takes_steps(spec, design) else []
+    by_step = bool(path) and spec.against != "baseline"
+    stepping = tuple(name for name in design.inner if name in baseline)
     rows: list[ChangeRow] = []
     numbers: dict[CellKey, int] = {}
-    stepping = tuple(name for name in design.inner if name in baseline)
-    rows_of_steps = cast("Stepwise", design).path() if _takes_steps(spec, design) else []
     for cells in blocks.values():
         first = next(iter(cells.values()))
-        steps = [_key(design.with_absent({**first, **row}), stepping) for row in rows_of_steps]
+        steps = [_key(design.with_absent({**first, **row}), stepping) for row in path]
         keys = ((cell, _key(cell, stepping)) for cell in cells.values())
         placed = [(cell, steps.index(key) if key in steps else None) for cell, key in keys]
-        if rows_of_steps and design.kind == "path":
-            placed = [(cell, position) for cell, position in placed if position is not None]
-        for cell, row in _block_rows(placed, baseline, around, number=len(rows)):
+        if path and design.kind == "path":
+            placed = [(cell, step) for cell, step in placed if step is not None]
+        start = len(rows)
+        for cell, step, heading, name in _named_cells(placed, baseline, around):
             numbers[_key(cell, (*around, *baseline))] = len(rows)
-            choices = _choices(design, len(rows), by_step=by_step) if rows_of_steps else 1
-            rows.append(replace(row, reference=row.reference if by_step else row.baseline, choices=choices))
+            rows.append(
+                ChangeRow(
+                    name=name,
+                    heading=heading,
+                    baseline=start,
+                    reference=len(rows) - 1 if by_step and step else start,
+                    choices=_choices(design, step or 0, by_step=by_step),
+                )
+            )
     names = Counter(row.name for row in rows)
     changing = {
         name for cells in blocks.values() for cell in cells.values() for name in _differing(cell, baseline)
@@ -196,58 +201,53 @@ def _choices(design: Design, step: int, *, by_step: bool) -> int:
     return left * (left + 1 if by_step and step > 1 else 1)
 
 
-def _block_rows(
+def _named_cells(
     placed: Sequence[tuple[Mapping[str, Level], int | None]],
     baseline: Mapping[str, Level],
     around: Sequence[str],
-    *,
-    number: int,
-) -> Iterator[tuple[Mapping[str, Level], ChangeRow]]:
-    """Yield the cells that share a baseline, in the order of the table, each with its row.
+) -> Iterator[tuple[Mapping[str, Level], int | None, str, str]]:
+    """Yield the cells that share a baseline in the order of the table: cell, step, heading and name.
 
-    `number` is the index of the first row. Steps come in the order of their positions, then other cells by
-    their number of changes.
+    Steps come in their order, then other cells by their number of changes.
     """
-    if not placed:
-        return
-    cells, positions = zip(*placed, strict=True)
-    first = {name: cells[0][name] for name in around} | dict(baseline)
-    under = describe_levels({name: first[name] for name in around})
-    changed = [_differing(cell, baseline) for cell in cells]
+    changed = [_differing(cell, baseline) for cell, _ in placed]
+    places = list(baseline)
     order = sorted(
-        range(len(cells)),
+        range(len(placed)),
         key=lambda at: (
-            *(positions[at] is None, positions[at] or 0, len(changed[at])),
-            *map(list(baseline).index, changed[at]),
+            *(placed[at][1] is None, placed[at][1] or 0, len(changed[at])),
+            *map(places.index, changed[at]),
         ),
     )
+    own = {name: placed[0][0][name] for name in around} if placed else {}
+    under = describe_levels(own)
     is_one_factor = len({names for names in changed if names}) < 2
 
-    def rows(
+    def named(
         before: Mapping[str, Level], after: Sequence[Mapping[str, Level]]
-    ) -> list[tuple[ChangeRow, Sequence[str]]]:
-        """Return a row for each cell, named by its changes from `before` to `after`, and these factors."""
-        found: list[tuple[ChangeRow, Sequence[str]]] = []
-        for place, at in enumerate(order):
-            names = changed[at]
-            if positions[at]:
-                names = [each for each in names if each not in changed[order[place - 1]]]
-                heading, reference, describe = under, number + place - 1, step_name
-            else:
-                single = "" if is_one_factor or not names else names[0] if len(names) == 1 else SEVERAL
-                heading, reference, describe = under or single, number, change_name
+    ) -> list[tuple[str, str, Sequence[str]]]:
+        """Return each cell's heading, its name by its changes from `before` to `after`, and their factors."""
+        found: list[tuple[str, str, Sequence[str]]] = []
+        last: Sequence[str] = ()
+        for at in order:
+            names, heading, describe = changed[at], under, change_name
+            if placed[at][1]:
+                names, describe = [each for each in names if each not in last], step_name
+            elif not under and names and not is_one_factor:
+                heading = names[0] if len(names) == 1 else SEVERAL
             name = ", ".join(describe(each, before[each], after[at][each]) for each in names) or BASELINE
-            found.append((ChangeRow(name=name, heading=heading, baseline=number, reference=reference), names))
+            found.append((heading, name, names))
+            last = changed[at]
         return found
 
-    found = rows(filled_levels(first), [filled_levels(cell) for cell in cells])
-    if len({(row.heading, row.name) for row, _ in found}) < len(found):
+    found = named(filled_levels({**own, **baseline}), [filled_levels(cell) for cell, _ in placed])
+    if len({each[:2] for each in found}) < len(found):
         # filled placeholders may no longer tell levels apart: `conv(act={act})`, where relu is the default
-        found = rows(first, cells)
-    counts = Counter((row.heading, row.name) for row, _ in found)
-    for at, (row, names) in zip(order, found, strict=True):
-        is_alone = counts[row.heading, row.name] == 1
-        yield cells[at], row if is_alone else replace(row, name=f"{row.name} ({', '.join(names)})")
+        found = named({**own, **baseline}, [cell for cell, _ in placed])
+    counts = Counter(each[:2] for each in found)
+    for at, (heading, name, names) in zip(order, found, strict=True):
+        is_alone = counts[heading, name] == 1
+        yield *placed[at], heading, name if is_alone else f"{name} ({', '.join(names)})"
 
 
 def step_name(factor: str, before: Level, after: Level) -> str:

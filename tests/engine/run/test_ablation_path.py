@@ -1,5 +1,7 @@
 """A path runs in rounds, each keeping the best change, and every command knows its progress."""
 
+from dataclasses import replace
+
 import pytest
 
 from activemem import StudyError, load_study, run_study
@@ -66,6 +68,12 @@ def test_each_round_keeps_the_best_of_what_is_left(tmp_path, golden):
     assert [row.choices for row in read_changes(found.tables[0], found.design).rows] == [1, 3, 6, 2]
     assert any(each.startswith("Rows were selected ") for each in table.caption)
     golden(found.design.explain().split("; ")[1:3])
+
+
+def test_a_path_around_a_factor_counts_the_candidates_of_each_round_for_each_level():
+    found = study('factors.mixer=["gru", "sa"]', around="mixer")
+    ended = replace(found.design, kept=("tied", "norm", "p"))
+    assert [row.choices for row in read_changes(found.tables[0], ended).rows] == [1, 3, 6, 2] * 2
 
 
 def test_a_round_waits_for_all_its_seeds_and_keeps_no_change_that_lacks_one(tmp_path):
