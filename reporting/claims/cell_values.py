@@ -7,7 +7,7 @@ recipe, has its value in each of them, but counts once for the pooled variance.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -68,25 +68,51 @@ _VALUED = (ValueStatus.DONE, ValueStatus.INFINITE, ValueStatus.CENSORED)
 """The statuses of trials with a value; for a censored trial it is its cost up to its last evaluation."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellValues:
-    """The values of one quantity in one cell, by seed.
+UNBOUNDED: Ends = (-math.inf, math.inf)
 
-    `ends` has the lowest and the highest possible value, which differ for a seed that ended before it reached
-    a target: the highest is infinite. `remarks` tell of these seeds and of diverged seeds, which count with
-    the worst value. `missing` are the seeds without a value, which `gaps` tells of. `where` names the cell.
-    `step` is the smallest difference that the quantity can show. For lengths it is the step of the task's
-    curriculum, otherwise one unit of the last printed digit. `limits` are the lowest and the highest value
-    that it can have, whatever its trials give.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberValues:
+    """The values of a number in a comparison, by seed.
+
+    `ends` has the lowest and the highest possible value. They differ for a seed with a training that ended
+    before it reached a target. A seed is left out if the number is undefined, such as ∞ − ∞, or if a trial
+    lacks a value. `limits` are the lowest and the highest value that the number can have, whatever its trials
+    give. `step` is the smallest difference that two of its values can have, the largest one of its parts.
+    `rounding` is the variance that rounding adds to a value.
     """
 
     ends: Mapping[int, Ends]
+    limits: Ends = UNBOUNDED
+    step: float = 0.0
+    rounding: float = 0.0
+
+    @property
+    def values(self) -> dict[int, float]:
+        """Return the value for each seed; infinite if only bounds of it are known."""
+        return {seed: low if low == high else math.inf for seed, (low, high) in self.ends.items()}
+
+    @property
+    def mean(self) -> float:
+        """Return the mean of the finite values; 0 without any."""
+        known = list(filter(math.isfinite, self.values.values()))
+        return mean(known) if known else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellValues(NumberValues):
+    """The values of one quantity in one cell, by seed.
+
+    The highest value of a seed that ended before it reached a target is infinite. `remarks` tell of these
+    seeds and of diverged seeds, which count with the worst value. `missing` are the seeds without a value,
+    which `gaps` tells of. `where` names the cell. For lengths, `step` is the step of the task's curriculum,
+    otherwise one unit of the last printed digit.
+    """
+
     gaps: tuple[MissingTrials, ...]
     missing: frozenset[int]
     remarks: Mapping[int, str]
     where: str
-    step: float
-    limits: Ends
 
 
 class CellResults:
@@ -130,7 +156,7 @@ class CellResults:
                 if trial in values and values[trial][2] == ValueStatus.MISSING:
                     values[trial] = (None, _STALE, ValueStatus.MISSING)
         self._per_epoch = {metric: cost_per_epoch(metric, outcomes) for metric in self._values}
-        self._ratios: dict[Speedup, dict[int, Ends]] = {}
+        self._evaluated: dict[Number, NumberValues] = {}
         self._picked: dict[Quantity, Picked] = {}
         self._answers = {quantity: self._cell_values(quantity) for quantity in quantities}
         self.comparable = ComparableCells(study, self._trials, self._finite_value)
@@ -209,12 +235,15 @@ class CellResults:
         Seeds without a value of both sides are left out. The two ends are equal unless a training ended
         before it reached a target. If both sides are infinite, they count as equal.
         """
-        found: dict[int, Ends] = {}
-        for seed in seeds:
-            left, right = self._ends(comparison.left, seed), self._ends(comparison.right, seed)
-            if left is not None and right is not None:
-                found[seed] = (_minus(left[0], right[1]), _minus(left[1], right[0]))
-        return found
+        sides = self._sides(comparison, seeds)
+        return {
+            seed: (_minus(left[0], right[1]), _minus(left[1], right[0]))
+            for seed, (left, right) in sides.items()
+        }
+
+    def _sides(self, comparison: Comparison, seeds: Collection[int]) -> dict[int, tuple[Ends, Ends]]:
+        left, right = (self._values_of(side).ends for side in number_parts(comparison))
+        return {seed: (left[seed], right[seed]) for seed in seeds if seed in left and seed in right}
 
     def gaps(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
         """Return notes on a comparison's trials that lack a value, including trials of added seeds.
@@ -233,8 +262,8 @@ class CellResults:
 
     def count_ties(self, comparison: Comparison, seeds: Collection[int]) -> int:
         """Count the seeds with which both sides of a comparison are infinite, as if both diverged."""
-        sides = ((self._ends(comparison.left, seed), self._ends(comparison.right, seed)) for seed in seeds)
-        return sum(left == right and left is not None and all(map(math.isinf, left)) for left, right in sides)
+        sides = self._sides(comparison, seeds).values()
+        return sum(left == right and all(map(math.isinf, left)) for left, right in sides)
 
     def saturation(self, comparison: Comparison) -> str | None:
         """Return the bound that both sides of a comparison have with all seeds: `largest` or `smallest`.
@@ -247,25 +276,13 @@ class CellResults:
         strayed = any(self._answers[each].remarks.keys() & seeds.keys() for each in quantities)
         if not quantities or not seeds or strayed or self.gaps(comparison):
             return None
-        sides = (comparison.left, comparison.right)
+        sides = [self._values_of(side) for side in number_parts(comparison)]
         for end, bound in enumerate(("smallest", "largest")):
-            limits = {self._possible(side)[end] for side in sides}
-            values = {value for side in sides for seed in seeds for value in self._ends(side, seed) or ()}
+            limits = {side.limits[end] for side in sides}
+            values = {value for side in sides for seed in seeds for value in side.ends[seed]}
             if values == limits and len(limits) == 1 and all(map(math.isfinite, limits)):
                 return bound
         return None
-
-    def _possible(self, number: Number) -> Ends:
-        """Return the lowest and the highest value that a number can have, whatever its trials give."""
-        match number:
-            case Constant():
-                return (number.value, number.value)
-            case Quantity():
-                return self._answers[number].limits
-            case Reduction():
-                return _by_end(_REDUCTIONS[number.function], [*map(self._possible, number.parts)])
-            case _:
-                return (-math.inf, math.inf)
 
     def is_censored(self, comparison: Comparison, seeds: Collection[int]) -> bool:
         """Return whether a training of these seeds missed a target of a comparison, as a diverged one has."""
@@ -294,8 +311,8 @@ class CellResults:
         It is the larger of the resolutions of both sides. Also return the standard deviation that rounding
         alone gives their difference.
         """
-        (left, left_variance), (right, right_variance) = map(self._rounding, number_parts(comparison))
-        return max(left, right), math.sqrt(left_variance + right_variance)
+        left, right = map(self._values_of, number_parts(comparison))
+        return max(left.step, right.step), math.sqrt(left.rounding + right.rounding)
 
     def _finite_value(self, metric: str, trial: Trial) -> float | None:
         name = metric.removeprefix(_LOG)
@@ -308,35 +325,24 @@ class CellResults:
         per_epoch = self._per_epoch.get(metric, {}).get(trial.id)
         return smallest_step(find_metric(metric), trial.settings, per_epoch)
 
-    def _evaluate(self, number: Number, seed: int) -> float | None:
-        """Return the value of a number in a comparison for one seed.
-
-        It is infinite if only bounds of it are known. It is None if it is undefined, such as ∞ − ∞, or if a
-        trial lacks a value.
-        """
-        found = self._ends(number, seed)
-        return None if found is None else found[0] if found[0] == found[1] else math.inf
-
-    def _ends(self, number: Number, seed: int) -> Ends | None:
-        """Return the lowest and the highest possible value of a number for one seed, as `number_ends`."""
-        return number_ends(number, lambda part: self._measured(part, seed), self._possible)
-
-    def _measured(self, number: Number, seed: int) -> Ends | None:
-        match number:
-            case Quantity():
-                return self._answers[number].ends.get(seed)
-            case Extrapolation():
-                value = self._predicted(number, seed)
-            case Speedup():
-                if number not in self._ratios:
-                    costs = (self._target_costs(each) for each in (number.fast, number.slow))
-                    self._ratios[number] = log_ratios(*costs)
-                return self._ratios[number].get(seed)
-            case Ratio():
-                value = math.log(number.value)
-            case _:
-                value = None
-        return None if value is None else (value, value)
+    def _values_of(self, number: Number) -> NumberValues:
+        """Return the values of a number in a comparison."""
+        if isinstance(number, Quantity):
+            return self._answers[number]
+        if number not in self._evaluated:
+            match number:
+                case Extrapolation():
+                    found = self._extrapolated(number)
+                case Speedup():
+                    fast, slow = (self._target_costs(each) for each in (number.fast, number.slow))
+                    steps = fast.relative_step, slow.relative_step
+                    found = NumberValues(
+                        ends=log_ratios(fast, slow), step=sum(steps), rounding=sum(map(_variance, steps))
+                    )
+                case _:
+                    found = combined(number, list(map(self._values_of, number_parts(number))), self._every)
+            self._evaluated[number] = found
+        return self._evaluated[number]
 
     def _target_costs(self, quantity: Quantity) -> TargetCosts:
         ends, trials = self._answers[quantity].ends, self._trials.get(cell_key(quantity.cell), {})
@@ -347,29 +353,23 @@ class CellResults:
             resolution={seed: self._smallest_step(quantity.metric, trials[seed]) for seed in reached},
         )
 
-    def _relative_step(self, quantity: Quantity) -> float:
-        """Return the relative error of a cost to reach a target, such as 0.02 for 2 %.
-
-        It is averaged over seeds. It is the cost between two evaluations, divided by the cost of reaching the
-        target.
-        """
-        trials, ends = self._trials.get(cell_key(quantity.cell), {}), self._answers[quantity].ends
-        shares = [
-            step / (value - step / 2)
-            for seed, (_, value) in ends.items()
-            if math.isfinite(value) and (step := self._smallest_step(quantity.metric, trials[seed]))
-        ]
-        return math.fsum(shares) / len(shares) if shares else 0.0
-
-    def _predicted(self, number: Extrapolation, seed: int) -> float | None:
-        """Extrapolate a larger model's value by a power law; None if a value is missing or not positive."""
+    def _extrapolated(self, number: Extrapolation) -> NumberValues:
+        """Extrapolate a larger model's value by a power law, for seeds with a positive value of each size."""
         from ..statistics.power_law import fit_power_law  # noqa: PLC0415 -- loads NumPy
 
-        points = [(self._parameters(cell), self._evaluate(part, seed)) for cell, part in number.parts]
-        known = [(x, y) for x, y in points if x is not None and y is not None and 0 < y < math.inf]
-        size = self._parameters(number.cell)
-        law = fit_power_law(known) if len(known) == len(points) else None
-        return None if law is None or size is None else law.at(size)[0]
+        parts = [self._values_of(part) for _, part in number.parts]
+        sizes, size = [self._parameters(cell) for cell, _ in number.parts], self._parameters(number.cell)
+        ends: dict[int, Ends] = {}
+        for seed in self._every:
+            points = zip(sizes, (part.values.get(seed) for part in parts), strict=True)
+            known = [(x, y) for x, y in points if x is not None and y is not None and 0 < y < math.inf]
+            law = fit_power_law(known) if len(known) == len(parts) else None
+            if law is not None and size is not None:
+                value = law.at(size).value
+                ends[seed] = (value, value)
+        return NumberValues(
+            ends=ends, step=max(each.step for each in parts), rounding=max(each.rounding for each in parts)
+        )
 
     def prediction(self, law: Extrapolation) -> Interval | None:
         """Predict the value of a larger model by a power law, with a 95 % interval.
@@ -382,8 +382,8 @@ class CellResults:
 
         points, results = list[tuple[float, float]](), list[list[float]]()
         for cell, part in law.parts:
-            found = [self._evaluate(part, seed) for seed in self.seeds]
-            values = [value for value in found if value is not None]
+            found = self._values_of(part).values
+            values = [found[seed] for seed in self.seeds if seed in found]
             parameters = self._parameters(cell)
             if parameters is None or not values or not all(0 < value < math.inf for value in values):
                 return None
@@ -395,42 +395,6 @@ class CellResults:
     def _parameters(self, cell: Cell) -> float | None:
         trial = next(iter(self._trials.get(cell_key(cell), {}).values()), None)
         return None if trial is None else model_cost("parameters", trial.settings)
-
-    def _mean(self, number: Number) -> float:
-        found = [self._evaluate(number, seed) for seed in self._every]
-        known = [value for value in found if value is not None and math.isfinite(value)]
-        return math.fsum(known) / len(known) if known else 0.0
-
-    def _rounding(self, number: Number) -> tuple[float, float]:  # noqa: PLR0911 -- one return for each kind
-        """Return the resolution of a number in a comparison, and the variance that rounding adds to it.
-
-        The resolution is the smallest difference that two of its values can have: the largest one of its
-        parts. Rounding a value to steps of s adds an error between −s/2 and s/2, with the variance s²/12. The
-        variance of a sum is the sum of its terms' variances; a mean of k values divides it by k². A minimum
-        or maximum has the largest variance of its parts. A quotient is approximated linearly at the means of
-        both sides, and changes by its resolution when both sides change by their own.
-        """
-        parts = [self._rounding(part) for part in number_parts(number)]
-        steps, variances = [step for step, _ in parts], [variance for _, variance in parts]
-        match number:
-            case Quantity():
-                step = self._answers[number].step
-                return step, step**2 / 12
-            case Quotient():
-                below, ratio = self._mean(number.denominator), self._mean(number)
-                if not below:
-                    return 0.0, 0.0
-                step = (steps[0] + abs(ratio) * steps[1]) / abs(below)
-                return step, (variances[0] + ratio**2 * variances[1]) / below**2
-            case Speedup():
-                shares = [self._relative_step(each) for each in (number.fast, number.slow)]
-                return sum(shares), sum(share**2 / 12 for share in shares)
-            case Reduction(function="mean"):
-                return max(steps), math.fsum(variances) / len(parts) ** 2
-            case Reduction() | Extrapolation():
-                return max(steps), max(variances)
-            case _:
-                return max(steps, default=0.0), math.fsum(variances)
 
     def _cell_values(self, quantity: Quantity) -> CellValues:
         place = cell_key(quantity.cell)
@@ -459,6 +423,7 @@ class CellResults:
             elif seed in self.seeds or status in _ENDED:
                 missing[seed] = why
         where = self._where(quantity.cell, quantity.metric)
+        step = self._smallest_step(quantity.metric, first) if first else smallest_step(known, None)
         count = len(self.seeds) if len(ends) < len(self.seeds) else len(ends) + len(missing)
         return CellValues(
             ends=ends,
@@ -466,7 +431,8 @@ class CellResults:
             missing=frozenset(missing),
             remarks=remarks,
             where=where,
-            step=self._smallest_step(quantity.metric, first) if first else smallest_step(known, None),
+            step=step,
+            rounding=_variance(step),
             limits=(lowest, highest),
         )
 
@@ -496,42 +462,56 @@ def _by_end(reduce: Callable[[list[float]], float], ends: Collection[Ends]) -> E
     return reduce([low for low, _ in ends]), reduce([high for _, high in ends])
 
 
-def number_ends(
-    number: Number,
-    measured: Callable[[Number], Ends | None],
-    possible: Callable[[Number], Ends] = lambda _: (-math.inf, math.inf),
-) -> Ends | None:
-    """Return the lowest and the highest possible value of a number, from those of the quantities in it.
+def _variance(step: float) -> float:
+    """Return the variance of the error between −step/2 and step/2 that rounding to steps adds."""
+    return step**2 / 12
 
-    They are equal unless a training ended before it reached a target. `measured` returns them for numbers
-    that are not computed from parts, or None if they are missing. `possible` returns the range of a number,
-    whatever its trials give. Return None if the number is undefined, such as ∞ − ∞, or if a part is missing.
+
+def combined(number: Number, parts: Sequence[NumberValues], seeds: Sequence[int]) -> NumberValues:
+    """Return the values of a number that is computed from its parts; none of a number without a value.
+
+    The variance of a sum is the sum of its terms' variances; a mean of k values divides it by k². A minimum
+    or maximum has the largest variance of its parts. A quotient is approximated linearly at the means of both
+    sides, and changes by its step when both sides change by their own.
     """
-    parts = [] if isinstance(number, Extrapolation | Speedup) else number_parts(number)
-    ends = [number_ends(part, measured, possible) for part in parts]
-    known = [each for each in ends if each is not None]
+    steps, variances = [part.step for part in parts], [part.rounding for part in parts]
+    step, rounding, limits = max(steps, default=0.0), math.fsum(variances), UNBOUNDED
+    shared = [seed for seed in seeds if all(seed in part.ends for part in parts)]
+    ends: dict[int, Ends] = {}
     match number:
         case Constant():
-            found = (number.value, number.value)
+            limits = (number.value, number.value)
+            ends = dict.fromkeys(seeds, limits)
+        case Ratio():
+            value = math.log(number.value)
+            ends = dict.fromkeys(seeds, (value, value))
         case Reduction():
-            # a part without a value is no gap if no value of it could change the minimum or maximum
-            ranges = [
-                possible(part) if each is None else each for part, each in zip(parts, ends, strict=True)
-            ]
-            low, high = _by_end(_REDUCTIONS[number.function], ranges)
-            settled = None not in ends or (low == high and math.isfinite(low))
-            found = (low, high) if settled else None
-        case SignedSum() | Quotient() if len(known) < len(ends):
-            found = None
+            reduce = _REDUCTIONS[number.function]
+            limits = _by_end(reduce, [part.limits for part in parts])
+            for seed in seeds:
+                # a part without a value is no gap if no value of it could change the minimum or maximum
+                low, high = _by_end(reduce, [part.ends.get(seed, part.limits) for part in parts])
+                if seed in shared or (low == high and math.isfinite(low)):
+                    ends[seed] = low, high
+            rounding = rounding / len(parts) ** 2 if number.function == "mean" else max(variances)
         case SignedSum():
-            signed = zip(number.terms, known, strict=True)
-            terms = [(sign * each[sign < 0], sign * each[sign > 0]) for (sign, _), each in signed]
-            found = _by_end(_total, terms)
+            for seed in shared:
+                signed = zip(number.terms, [part.ends[seed] for part in parts], strict=True)
+                terms = [(sign * each[sign < 0], sign * each[sign > 0]) for (sign, _), each in signed]
+                ends[seed] = _by_end(_total, terms)
         case Quotient():
-            found = _quotient(*known)
+            above, below = parts
+            quotients = {seed: _quotient(above.ends[seed], below.ends[seed]) for seed in shared}
+            ends = {seed: each for seed, each in quotients.items() if each is not None}
+            ratio = NumberValues(ends=ends).mean
+            step = rounding = 0.0
+            if below.mean:
+                step = (above.step + abs(ratio) * below.step) / abs(below.mean)
+                rounding = (above.rounding + ratio**2 * below.rounding) / below.mean**2
         case _:
-            found = measured(number)
-    return None if found is None or any(map(math.isnan, found)) else found
+            pass
+    known = {seed: each for seed, each in ends.items() if not any(map(math.isnan, each))}
+    return NumberValues(ends=known, limits=limits, step=step, rounding=rounding)
 
 
 def printed_effect(comparison: Comparison, printed: Mapping[tuple[str, CellKey], float]) -> float | None:
@@ -542,13 +522,15 @@ def printed_effect(comparison: Comparison, printed: Mapping[tuple[str, CellKey],
     not print one of the numbers. A paper's table has no law and no speedup.
     """
 
-    def measured(number: Number) -> Ends | None:
-        if not isinstance(number, Quantity):
-            return None
-        value = printed.get((number.metric, cell_key(number.cell)))
-        return None if value is None else (value, value)
+    def values(number: Number) -> NumberValues:
+        if isinstance(number, Quantity):
+            value = printed.get((number.metric, cell_key(number.cell)))
+            return NumberValues(ends={} if value is None else {0: (value, value)})
+        if isinstance(number, Extrapolation | Speedup):
+            return NumberValues(ends={})
+        return combined(number, list(map(values, number_parts(number))), (0,))
 
-    left, right = (number_ends(side, measured) for side in (comparison.left, comparison.right))
+    left, right = (values(side).ends.get(0) for side in number_parts(comparison))
     return None if left is None or right is None else left[0] - right[0] + comparison.added
 
 

@@ -73,6 +73,13 @@ class TargetCosts:
         return {seed: value - self.resolution[seed] / 2 for seed, value in self.reached.items()}
 
     @property
+    def relative_step(self) -> float:
+        """Return the mean of the steps between evaluations as shares of the costs; 0 if unknown."""
+        known = {seed: value for seed, value in self.middles.items() if math.isfinite(value)}
+        shares = [step / value for seed, value in known.items() if (step := self.resolution[seed])]
+        return mean(shares) if shares else 0.0
+
+    @property
     def rounding(self) -> float:
         """Return how much variance the gaps between evaluations add to the log of the cost."""
         # an error that is uniform over a gap of width w has the variance w² / 12
