@@ -44,7 +44,7 @@ from ..views.trial_lines import (
 )
 
 if TYPE_CHECKING:
-    from ...reporting.serve.store_reader import BegunTrial
+    from ...reporting.serve.study_now import BegunTrial
 
 _MAX_TRIAL_NAME_WIDTH = 42
 """The maximum width of the column with an ended trial's names."""

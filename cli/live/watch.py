@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from textwrap import wrap
@@ -11,8 +12,8 @@ import polars as pl
 from rich.console import Console, Group
 
 from ...reporting.results import StudyResults
-from ...reporting.serve.progress import ProgressNow, study_progress
-from ...reporting.serve.store_reader import StoreReader, StudyNow
+from ...reporting.serve.store_reader import StoreReader
+from ...reporting.serve.study_now import StudyNow
 from ...storage import Store
 from ...storage.rows import row_values
 from ...studies.planning.status import count_reasons, outcome_trials, stored_outcomes, study_outcomes
@@ -40,9 +41,8 @@ def watch_study(study: Study, store: Store) -> tuple[StudyNow, bool]:
     display = _Display(console, now)
     with drawing(console, display.render), suppress(KeyboardInterrupt):
         while True:
-            progress = study_progress(now)
-            display.show(now, progress)
-            if not (progress.left or progress.running):
+            display.show(now)
+            if not (now.left or now.running):
                 return now, True
             shown = now
             while now is shown:  # the same object until something has changed
@@ -92,24 +92,24 @@ class _Display:
 
     def __init__(self, console: Console, now: StudyNow) -> None:
         self._console = console
-        self._shown: tuple[str, ProgressNow, TrialNameColumns, list[str]] | None = None
+        self._shown: tuple[StudyNow, TrialNameColumns, list[str]] | None = None
         self._attempts = dict(now.outcomes.select("trial", "attempt").iter_rows())
         self._printed_at, self._epochs = float("-inf"), -1
         self._headline = headline_of(now.study, now.store)
 
-    def show(self, now: StudyNow, progress: ProgressNow) -> None:
+    def show(self, now: StudyNow) -> None:
         """Show the present state of the study. Without a terminal, print lines about what has changed."""
         if self._console.is_terminal:
             columns = TrialNameColumns.of(now.study, (each.trial for each in now.begun))
-            below = [*_abandoned(progress), *format_failures(count_reasons(now.outcomes))]
+            below = [*_abandoned(now), *format_failures(count_reasons(now.outcomes))]
             # a single assignment, so that the drawing thread never sees parts of two states
-            self._shown = now.study.name, progress, columns, below
+            self._shown = now, columns, below
             return
-        clock, epochs = time.monotonic(), sum(each.epoch for each in progress.running)
-        lines = list(self._ended(now, progress))
+        clock, epochs = time.monotonic(), sum(each.epoch for each in now.running)
+        lines = list(self._ended(now))
         silent = epochs != self._epochs and clock - self._printed_at >= MAX_SILENCE_S
-        if progress.left and silent and not lines:
-            lines = [f"{now.study.name}   {_counts(progress)}", *_abandoned(progress)]
+        if now.left and silent and not lines:
+            lines = [f"{now.study.name}   {_counts(now)}", *_abandoned(now)]
             self._epochs = epochs
         for line in lines:
             print_stderr(line)
@@ -119,11 +119,11 @@ class _Display:
         """Return the progress bar and the lines below it, within the terminal's width."""
         if self._shown is None:
             return Group()
-        name, progress, columns, below = self._shown
-        lines = format_running(progress.running, columns, self._console.width)
-        return draw(name, progress.share, _counts(progress), [*lines, *below])
+        now, columns, below = self._shown
+        lines = format_running(now.running, columns, self._console.width)
+        return draw(now.study.name, now.share, _counts(now), [*lines, *below])
 
-    def _ended(self, now: StudyNow, progress: ProgressNow) -> Iterator[str]:
+    def _ended(self, now: StudyNow) -> Iterator[str]:
         rows = now.outcomes.filter(pl.col("status") != "incomplete").sort("finished")
         trials = outcome_trials(now.study, rows)
         new = [
@@ -137,16 +137,17 @@ class _Display:
                 row["status"],
                 row["reason"],
                 row_values(row),
-                count=(progress.ended.total() + number, progress.total),
+                count=(now.num_ended + number, now.total),
                 columns=columns,
                 headline=self._headline,
             )
 
 
-def _counts(progress: ProgressNow) -> str:
-    return format_counts(progress.ended, progress.total, len(progress.running), progress.eta_s)
+def _counts(now: StudyNow) -> str:
+    ended = now.counts - Counter(incomplete=now.counts["incomplete"])
+    return format_counts(ended, now.total, len(now.running), now.eta_s)
 
 
-def _abandoned(progress: ProgressNow) -> list[str]:
-    count = len(progress.stopped)
+def _abandoned(now: StudyNow) -> list[str]:
+    count = len(now.stopped)
     return [f"  {plural(count, 'trial')} begun, but not in training now"] if count else []

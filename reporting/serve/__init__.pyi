@@ -1,9 +1,8 @@
 from .http_server import Access as Access
 from .http_server import PageServer as PageServer
 from .http_server import ServeError as ServeError
-from .progress import study_progress as study_progress
-from .store_reader import BegunTrial as BegunTrial
-from .store_reader import StudyNow as StudyNow
+from .study_now import BegunTrial as BegunTrial
+from .study_now import StudyNow as StudyNow
 from .trials import metric_words as metric_words
 from .trials import trial_levels as trial_levels
 from .trials import trial_words as trial_words

@@ -16,8 +16,7 @@ from ..claims.verdicts import Verdict, count_verdicts
 from ..page import section_results
 from ..snapshot import Snapshot
 from ..tables.render import html
-from .progress import ProgressNow, study_progress
-from .store_reader import BegunTrial, StudyNow
+from .study_now import BegunTrial, StudyNow
 from .trials import (
     factor_names,
     learning_curves,
@@ -80,24 +79,21 @@ def _tables(now: StudyNow, inputs: Snapshot, _: View) -> Mapping[str, object] | 
 
 
 def _progress(now: StudyNow, inputs: Snapshot, _: View) -> Mapping[str, object]:
-    found = study_progress(now)
     return {
-        "progress": found,
+        "progress": now,
         "stale": describe_stale(stale) if (stale := inputs.status.stale) else "",
-        "bar": bar(found),
+        "bar": bar(now),
         "factors": factor_names(now.study),
-        "running": [_begun_line(now, each) for each in found.running[:MAX_BEGUN]],
-        "stopped": [_begun_line(now, each) for each in found.stopped[:MAX_BEGUN]],
+        "running": [_begun_line(now, each) for each in now.running[:MAX_BEGUN]],
+        "stopped": [_begun_line(now, each) for each in now.stopped[:MAX_BEGUN]],
     }
 
 
-def bar(found: ProgressNow) -> list[tuple[str, float, float]]:
+def bar(now: StudyNow) -> list[tuple[str, float, float]]:
     """Return the parts of a progress bar of the length 100: CSS class, start and length of each."""
-    counts, parts, at = found.counts, list[tuple[str, float, float]](), 0.0
-    begun = 100 * found.share - 100 * (found.total - found.left) / found.total if found.total else 0.0
-    lengths = {
-        name: 100 * counts[name] / found.total for name in ("done", "pruned", "failed") if counts[name]
-    }
+    counts, parts, at = now.counts, list[tuple[str, float, float]](), 0.0
+    begun = 100 * now.share - 100 * (now.total - now.left) / now.total if now.total else 0.0
+    lengths = {name: 100 * counts[name] / now.total for name in ("done", "pruned", "failed") if counts[name]}
     for name, length in [*lengths.items(), ("begun", begun)]:
         parts += [(name, round(at, 2), round(length, 2))] if length > 0 else []
         at += length

@@ -18,9 +18,9 @@ from ...studies.schema.factors import one_line
 from ...studies.text.errors import StudyError
 from ..page.report import make_environment
 from ..snapshot import Snapshot
-from .progress import study_progress
 from .sections import SECTIONS, Section, View, bar, headline, trial_section
-from .store_reader import StoreNow, StoreReader, StudyNow
+from .store_reader import StoreNow, StoreReader
+from .study_now import StudyNow
 from .trials import trials_now
 
 _FOLDER = Path(__file__).parent
@@ -154,14 +154,13 @@ class Site:
                 lines.append({"name": name, "error": str(found), "last": ""})
                 continue
             moments = [each.note.saved_at for each in found.begun if each.note]
-            progress = study_progress(found)
             lines.append(
                 {
                     "name": name,
                     "title": one_line(found.study.title),
                     "error": "",
-                    "progress": progress,
-                    "bar": bar(progress),
+                    "progress": found,
+                    "bar": bar(found),
                     "last": max([*moments, *found.outcomes["finished"]], default=""),
                 }
             )

@@ -15,9 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 
-import polars as pl
-
-from ...storage import CheckpointNote, Store, StoreError, StoreState
+from ...storage import Store, StoreError, StoreState
 from ...storage.read import LatestAttempts
 from ...studies.last_run import load_last_run
 from ...studies.planning.status import study_outcomes
@@ -25,46 +23,10 @@ from ...studies.planning.trials_to_run import read_unfinished
 from ...studies.resolve.trial import Trial
 from ...studies.study import Study, follow_rounds
 from ...studies.text.errors import StudyError
+from .study_now import BegunTrial, StudyNow
 
 REFRESH_FACTOR, MAX_AGE_S = 5, 10.0
 """The next read waits for this multiple of the last read's time, up to a limit in seconds."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BegunTrial:
-    """An unfinished trial. `held` is true while a process still trains it."""
-
-    trial: Trial
-    note: CheckpointNote | None
-    held: bool
-
-    @property
-    def epoch(self) -> int:
-        """Return the last epoch that has ended; 0 before the first."""
-        return self.note.epoch if self.note else 0
-
-    @property
-    def metrics(self) -> Mapping[str, float]:
-        """Return the metrics of the last epoch that has ended."""
-        return self.note.metrics if self.note else {}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StudyNow:
-    """A study at one moment, with its outcomes and its unfinished trials.
-
-    `ended` are the outcomes of the trials of all seeds that may be added, while `outcomes` are those of the
-    study alone. `rows` is a text that changes with the outcomes, and `key` one that also changes with the
-    unfinished trials.
-    """
-
-    study: Study
-    store: Store
-    outcomes: pl.DataFrame
-    ended: pl.DataFrame
-    begun: tuple[BegunTrial, ...]
-    rows: str
-    key: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

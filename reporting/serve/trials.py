@@ -24,7 +24,7 @@ from ..curves.curve import Axis, Curve, Line, Point
 from ..kinds.line import panels_of
 from ..page.section_study import setting_texts, study_file_name
 from ..search.promotion import RECIPE, column_names
-from .store_reader import BegunTrial, StudyNow
+from .study_now import BegunTrial, StudyNow
 
 MAX_METRICS = 4
 """The maximum number of metrics in a trial's line."""

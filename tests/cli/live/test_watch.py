@@ -12,7 +12,7 @@ from rich.console import Console
 
 from activemem import load_study
 from activemem.cli.live import watch
-from activemem.reporting.serve import BegunTrial, StudyNow, study_progress
+from activemem.reporting.serve import BegunTrial, StudyNow
 from activemem.storage import CheckpointNote, Store
 
 from ...forked_commands import start_command
@@ -90,7 +90,7 @@ def test_on_a_terminal_it_is_the_display_of_a_run_with_failures_and_what_nobody_
     console = Console(file=io.StringIO(), width=80, force_terminal=True)
     now = under_way(1)
     drawn = watch._Display(console, now)
-    drawn.show(now, study_progress(now))
+    drawn.show(now)
     with console.capture() as capture:
         console.print(drawn.render())
     first, *others = re.sub(r"\x1b\[[0-9;]*m", "", capture.get()).splitlines()
@@ -100,7 +100,7 @@ def test_on_a_terminal_it_is_the_display_of_a_run_with_failures_and_what_nobody_
 
 def test_a_trial_in_the_first_epoch_of_all_gives_no_estimate(under_way):
     now = under_way(0)
-    progress = study_progress(replace(now, outcomes=now.outcomes.clear()))
+    progress = replace(now, outcomes=now.outcomes.clear())
     assert (len(progress.running), progress.eta_s) == (1, None)
 
 
@@ -108,10 +108,10 @@ def test_without_a_terminal_epochs_are_printed_from_time_to_time(under_way, caps
     now, later = under_way(0), under_way(1)
     lines = watch._Display(Console(stderr=True), now)
     for each in (now, later):
-        lines.show(each, study_progress(each))
+        lines.show(each)
     head, told = "tiny   2/8   1 running · 1 failed   ETA ", capsys.readouterr().err.splitlines()
     assert [line[: len(head)] for line in told] == [head, "  1 trial begun, but not in training now"]
     monkeypatch.setattr(watch, "MAX_SILENCE_S", 0.0)
     for each in (later, later):
-        lines.show(each, study_progress(each))
+        lines.show(each)
     assert capsys.readouterr().err.count("tiny   2/8") == 1
