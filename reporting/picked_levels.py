@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ..studies.catalog.metrics import NEEDS_PICK_BY, find_metric, pick_bias, pick_faults
 from ..studies.presentation.kinds import KeyFault, ResultKeys, factor_faults
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Place = tuple[str, ...]
 """The levels of a cell as texts (`level_key`), without its seed."""
+
+KeyT = TypeVar("KeyT")
 
 MAX_LISTED = 12
 """The maximum number of picked levels that a note lists."""
@@ -51,26 +53,29 @@ def place_of(levels: Mapping[str, Level], over: Sequence[str] = ()) -> Place:
     return tuple(level_key(level) for name, level in levels.items() if name not in (SEED, *over))
 
 
+def best_of(metric: str, values: Mapping[KeyT, Sequence[float]]) -> KeyT | None:
+    """Return the key whose values of a metric have the best mean, the first of several; None without a key.
+
+    Only keys with the most values are compared, so that no level gains by a seed that failed.
+    """
+    sign = 1 if find_metric(metric).higher_is_better else -1
+    return max(values, key=lambda key: (len(values[key]), sign * mean(values[key] or [0.0])), default=None)
+
+
 def pick_cells(spec: PickKeys, subject: ResultSubject) -> Mapping[Place, Mapping[str, Level]]:
     """Return the levels of the picked cells: of those that differ only in `over`, the best by `pick_by`.
 
-    Only cells with the most seeds are compared, so that no level gains by a seed that failed. The first of
-    several equal cells counts. The result is empty without the key `pick_by`.
+    The result is empty without the key `pick_by`.
     """
     if spec.pick_by is None:
         return {}
     cells = {place_of(trial.levels): trial.levels for trial in subject.trials}
-    sign = 1 if find_metric(spec.pick_by).higher_is_better else -1
-    values: dict[Place, list[float]] = {}
+    rivals: dict[Place, dict[Place, list[float]]] = {}
     for each in subject.observe(spec.pick_by).values:
-        values.setdefault(place_of(each.levels), []).append(each.value)
-    best: dict[Place, tuple[int, float]] = {}
-    picked: dict[Place, Place] = {}
-    for place, found in values.items():
-        others, score = place_of(cells[place], spec.over), (len(found), sign * mean(sorted(found)))
-        if others not in best or score > best[others]:
-            best[others], picked[others] = score, place
-    return {place: cells[place] for place in picked.values()}
+        others = rivals.setdefault(place_of(each.levels, spec.over), {})
+        others.setdefault(place_of(each.levels), []).append(each.value)
+    picked = (best_of(spec.pick_by, each) for each in rivals.values())
+    return {place: cells[place] for place in picked if place is not None}
 
 
 def pick_note(

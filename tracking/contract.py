@@ -92,8 +92,7 @@ class Tracker(ABC):
     def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
         """Show these tables of a study in the tracker, in place of earlier tables."""
 
-    @abstractmethod
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 -- most trackers buffer nothing
         """Write everything that is still buffered."""
 
 

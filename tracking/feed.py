@@ -43,13 +43,8 @@ class _NewTables:
     tables: Sequence[TrackedTable]
 
 
-@dataclass(frozen=True, slots=True)
-class _Update:
-    """An update for a tracker. It is an event of a trial with its time, or new tables of a study."""
-
-    event: Event | _NewTables
-    trial: TrackedTrial | None = None
-    at: float = 0.0
+_Update = tuple[Event | _NewTables, TrackedTrial | None, float]
+"""An update for a tracker: an event of a trial with its time, or new tables of a study."""
 
 
 class TrackerThread:
@@ -90,13 +85,13 @@ class TrackerThread:
         while (update := self._queue.get()) is not None:
             try:
                 if not self._error:
-                    self._send(update.event, update.trial, update.at)
+                    self._send(*update)
             except Exception as error:  # noqa: BLE001 -- whatever a library raises, a training goes on
                 reason = (str(error).splitlines() or [""])[0]
                 self._error = truncate(f"{type(error).__name__}: {reason}", MAX_REASON_WIDTH)
                 _log.warning("%s cannot be reached; training continues: %s", self._name, self._error)
             if self._error:  # the start of a trial is sent again with its next update
-                self._lacks_data |= isinstance(update.event, EpochFinished | Ended | _NewTables)
+                self._lacks_data |= isinstance(update[0], EpochFinished | Ended | _NewTables)
         for trial, _ in self._open.values():
             with suppress(Exception):  # what it has received is already known
                 self._tracker.pause(trial)
@@ -152,12 +147,12 @@ class Tracking(Listener):
     def on_event(self, event: Event) -> None:
         """Add an event to the queue of each tracker."""
         if not isinstance(event, MachineFailed) and event.trial in self._trials:
-            self._send(_Update(event, self._trials[event.trial], time.time()))
+            self._send((event, self._trials[event.trial], time.time()))
 
     def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
         """Send a study's tables to the trackers."""
         if tables:
-            self._send(_Update(_NewTables(study, tables)))
+            self._send((_NewTables(study, tables), None, time.time()))
 
     def close(self) -> list[str]:
         """Send the queued updates within a time limit. Return a line for each tracker with missing data."""

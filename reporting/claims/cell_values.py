@@ -47,6 +47,7 @@ from ...studies.resolve.costs import counted_cost, model_cost, reachable_length
 from ...studies.resolve.trial import CellKey, Trial, cell_key
 from ...studies.schema.factors import SEED
 from ...studies.study import Study
+from ..picked_levels import best_of
 from ..statistics.estimates import Interval, mean
 from ..statistics.pooled_differences import Pool, Values, pooled_variance
 from ..statistics.speedup import Ends, TargetCosts, log_ratios
@@ -178,8 +179,7 @@ class CellResults:
     def _pick(self, number: Quantity | Picked) -> Number:
         if isinstance(number, Quantity):
             return number
-        sign = 1 if find_metric(number.pick_by).higher_is_better else -1
-        ranks: dict[Cell, tuple[int, float]] = {}
+        values: dict[Cell, list[float]] = {}
         for cell in number.cells:
             trials = self._trials.get(cell_key(cell), {})
             answer = self._answers[Quantity(number.pick_by, cell)]
@@ -187,13 +187,11 @@ class CellResults:
             if any(self._values[number.pick_by][trial.id][2] not in _ENDED for trial in lacking):
                 return number
             if answer.ends.keys() >= set(self.seeds):
-                # as in tables, the number of seeds with an ordinary value counts before their mean
                 ends = [answer.ends[seed][1] for seed in self.seeds if seed not in answer.remarks]
-                known = list(filter(math.isfinite, ends))
-                ranks[cell] = len(known), sign * mean(known) if known else 0.0
-        if not ranks:
+                values[cell] = list(filter(math.isfinite, ends))
+        if (best := best_of(number.pick_by, values)) is None:
             return number
-        found = Quantity(number.metric, max(ranks, key=ranks.__getitem__))
+        found = Quantity(number.metric, best)
         self._picked[found] = number
         return found
 

@@ -99,16 +99,6 @@ class CellFigure(PickKeys, CurveKind):
         return {role: name for role, name in found.items() if name is not None}
 
     @property
-    def accent_factor(self) -> str | None:
-        """Return the factor of the level that `accent` names: that of `series`, if figures have this key."""
-        return self.roles.get("series") if "series" in type(self).model_fields else self.x
-
-    @property
-    def level_keys(self) -> Mapping[str, str | None]:
-        """Return the factor of the level that `accent` names, by this key; empty without the key."""
-        return {"accent": self.accent_factor} if "accent" in type(self).model_fields else {}
-
-    @property
     def is_course(self) -> bool:
         """Return whether the figure shows learning curves. It does if x is a time in training."""
         return self.x in TIME_AXES and "epoch" in self.special.get("x", ())

@@ -117,7 +117,8 @@ class FigureCells:
     @cached_property
     def accent(self) -> int | None:
         """Return the index of the level that is drawn in colour; None without such a level."""
-        keys = [level_key(level) for level in self.levels.get(self.spec.accent_factor or "", ())]
+        factor = self.spec.level_keys.get("accent")
+        keys = [level_key(level) for level in self.levels.get(factor or "", ())]
         accent = getattr(self.spec, "accent", None)
         wanted = None if accent is None else level_key(accent)
         return keys.index(wanted) if wanted in keys else None

@@ -25,6 +25,7 @@ from ...studies.resolve.costs import counted_cost
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import ABSENT, SEED, level_names, level_text
 from ...studies.schema.settings import Level
+from ..picked_levels import best_of
 from ..statistics.estimates import Estimate, estimate, mean
 from .table import NOT_RUN, CellStatus
 
@@ -260,27 +261,21 @@ def _tallies(valued: pl.DataFrame, *, separate: bool) -> Iterator[tuple[str, str
     )
     shared: dict[tuple[int, ...], tuple[int, ...]] = {}  # most cells have the same units
     for cell in cells.iter_rows(named=True):
-        cell["units"] = shared.setdefault(units := tuple(cell["units"]), units)
+        values, units, limits = cell["values"], tuple(cell["units"]), tuple(cell["limits"])
         gaps = tuple(zip(cell["statuses"], cell["whys"], strict=True))
-        if infinite := tuple(gap for gap in gaps if gap[0] == ValueStatus.INFINITE):
-            cell["values"], cell["units"], gaps = (), (), infinite
-        reached = tuple(cell["values"]) if cell["limits"] else ()
-        if cell["limits"]:
-            cell["values"], cell["units"] = (), ()
-        yield (
-            cell["row"],
-            cell["column"],
-            Tally(
-                trials=cell["trials"],
-                values=array("d", cell["values"]),  # a quarter of a tuple's memory
-                units=cell["units"],
-                gaps=gaps,
-                label=cell.get("over", ""),
-                reached=reached,
-                limits=tuple(cell["limits"]),
-                step=cell["step"],
-            ),
+        infinite = tuple(gap for gap in gaps if gap[0] == ValueStatus.INFINITE)
+        has_mean = not infinite and not limits
+        tally = Tally(
+            trials=cell["trials"],
+            values=array("d", values if has_mean else ()),  # a quarter of a tuple's memory
+            units=shared.setdefault(units, units) if has_mean else (),
+            gaps=infinite or gaps,
+            label=cell.get("over", ""),
+            reached=tuple(values) if limits and not infinite else (),
+            limits=limits,
+            step=cell["step"],
         )
+        yield cell["row"], cell["column"], tally
 
 
 def pick_best(
@@ -288,16 +283,19 @@ def pick_best(
 ) -> tuple[dict[CellKey, Tally], dict[CellKey, str]]:
     """Pick the best levels of the factors in `over` for each cell, and return the values at these levels.
 
-    Only levels with the most seeds are compared, so that no level gains by a seed that failed. The second
-    result maps cells to remarks on levels without a value, or with fewer seeds; a cell without such levels
-    has no remark. The first of several equal levels counts. If no level can be picked yet, the trials of all
-    levels are merged. They then only have a value that all levels share, such as a number of parameters.
+    The second result maps cells to remarks on levels without a value, or with fewer seeds; a cell without
+    such levels has no remark. If no level can be picked yet, the trials of all levels are merged. They then
+    only have a value that all levels share, such as a number of parameters.
     """
     best: dict[CellKey, Tally] = {}
     remarks: dict[CellKey, str] = {}
     for place, tallies in tallies_by_place.items():
         ranked = {name: tallies_by_place[*place[:2], name] for name in (spec.pick_by, spec.otherwise) if name}
-        number = next((found for each in ranked.items() if (found := _best_level(*each)) is not None), None)
+        valued = (
+            (name, {at: each.values for at, each in enumerate(levels) if each.values})
+            for name, levels in ranked.items()
+        )
+        number = next((found for each in valued if (found := best_of(*each)) is not None), None)
         if number is None:
             best[place] = Tally(
                 trials=sum(tally.trials for tally in tallies),
@@ -321,15 +319,6 @@ def pick_best(
         if found:
             remarks[place] = ", ".join(found)
     return best, remarks
-
-
-def _best_level(metric: str, tallies: Sequence[Tally]) -> int | None:
-    sign = 1 if find_metric(metric).higher_is_better else -1
-    scores: dict[int, tuple[int, float]] = {}
-    for number, tally in enumerate(tallies):
-        if (center := tally.estimate()) is not None:
-            scores[number] = len(tally.values), sign * center.value
-    return max(scores, key=scores.__getitem__) if scores else None
 
 
 def untrained_remarks(

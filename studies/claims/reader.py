@@ -20,7 +20,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain, permutations, product
 from typing import Literal, TypeVar, cast
 
@@ -76,7 +76,7 @@ from .comparisons import (
 from .parser import ClaimFaultError, parse_claim
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Scope:
     """The metrics, factors and cells to which claims may refer.
 
@@ -89,13 +89,14 @@ class Scope:
     # returns a cell with the named levels and the baseline's other levels; None without a baseline
     baseline_cell: Callable[[Mapping[str, Level]], Mapping[str, Level]] | None
     ladder: Mapping[str, tuple[Level, ...]] = field(default_factory=dict[str, tuple[Level, ...]])
-    _names: Mapping[str, NamedLevels] = field(init=False, compare=False, repr=False)
-    _cells_by_key: Mapping[CellKey, Cell] = field(init=False, compare=False, repr=False)
 
-    def __post_init__(self) -> None:
-        names = {factor: NamedLevels(levels, f"of {factor}") for factor, levels in self.factors.items()}
-        object.__setattr__(self, "_names", names)
-        object.__setattr__(self, "_cells_by_key", {cell_key(cell): cell for cell in self.cells})
+    @cached_property
+    def _names(self) -> Mapping[str, NamedLevels]:
+        return {factor: NamedLevels(levels, f"of {factor}") for factor, levels in self.factors.items()}
+
+    @cached_property
+    def _cells_by_key(self) -> Mapping[CellKey, Cell]:
+        return {cell_key(cell): cell for cell in self.cells}
 
     def at_level(self, factor: str, level: Level) -> Scope:
         """Return a scope with only the cells that have this level of a factor."""

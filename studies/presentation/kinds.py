@@ -89,8 +89,10 @@ class ResultKeys(StrictModel):
     @property
     def level_keys(self) -> Mapping[str, str | None]:
         """Return the keys whose value must name a level, each with the factor of this level."""
-        factors = {"accent": getattr(self, "series", None), "baseline": getattr(self, "rows", None)}
-        return {key: factor for key, factor in factors.items() if key in type(self).model_fields}
+        fields = type(self).model_fields
+        accented = "series" if "series" in fields else "x"
+        factors = {"accent": getattr(self, accented, None), "baseline": getattr(self, "rows", None)}
+        return {key: factor for key, factor in factors.items() if key in fields}
 
     def faults(self, design: Design, paper: str | None) -> Iterable[KeyFault]:
         """Return the faults of these keys in a study, each with its path."""

@@ -101,9 +101,6 @@ class MlflowRuns(Tracker):
             self._client.log_text(id_, table.csv, f"{table.name}.csv")
         self._client.set_terminated(id_, "FINISHED")
 
-    def close(self) -> None:
-        """Do nothing, since all requests have been answered."""
-
     def _experiment(self, study: str) -> str:
         if study not in self._experiments:
             found = self._client.get_experiment_by_name(study)

@@ -76,9 +76,6 @@ class TrackioProjects(Tracker):
         reports = {table.name: self._markdown(table.markdown)._to_dict() for table in tables}
         self._storage.bulk_log(study, _TABLES, [reports], steps=[0], run_id=_TABLES)
 
-    def close(self) -> None:
-        """Do nothing: all steps have been written already."""
-
     def _write(
         self, trial: TrackedTrial, step: int, metrics: Mapping[str, float], at: float, once: str
     ) -> None:

@@ -104,9 +104,6 @@ class OfflineRuns(Tracker):
         for each in earlier:
             shutil.rmtree(each, ignore_errors=True)
 
-    def close(self) -> None:
-        """Do nothing: runs that have not ended are left to the export."""
-
     def _begin(self, study: str, run: str, name: str, settings: Mapping[str, Any]) -> Any:  # noqa: ANN401 -- of a library that may not be here
         while any(self._place.glob(f"wandb/offline-run-{time.strftime(_SECOND)}-{run}")):
             time.sleep(0.05)  # folders are named by the second, so it would reuse that folder
