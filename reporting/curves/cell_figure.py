@@ -7,7 +7,6 @@ The base class has the common keys, the checks of these keys, and captions. The 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -31,13 +30,11 @@ from ...studies.presentation.kinds import (
     select_faults,
     selected_levels,
 )
-from ...studies.presentation.metric_words import in_sentence
 from ...studies.schema.design import Design
-from ...studies.schema.factors import level_name
 from ...studies.schema.settings import Level
-from ..picked_levels import PickKeys, pick_cells, pick_note
+from ..picked_levels import PickKeys
 from ..statistics.estimates import Interval, estimate
-from .curve import INDEX_AXES, TIME_AXES, Axis, Curve, Panel, Ticks, subject_curve
+from .curve import INDEX_AXES, TIME_AXES, Curve
 
 if TYPE_CHECKING:
     import polars as pl
@@ -50,24 +47,7 @@ MAX_COLUMNS = 6
 
 _PICK_HINT = 'let a metric pick: over = {}, pick_by = "dev_loss"'
 
-_WHOLE_DEV = (
-    "The value after the last epoch is left out: it is of the whole dev split, and the others are of a part."
-)
 _ROLES = ("x", "y", "series", "panels", "rows")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellPanels:
-    """The panels of a figure of cells, with notes on their marks.
-
-    `ticks` are those of the horizontal axis; without them, they are at round numbers. Panels with
-    `own_scales` are not comparable by eye.
-    """
-
-    panels: tuple[Panel, ...]
-    notes: Sequence[str]
-    ticks: Ticks = ()
-    own_scales: bool = False
 
 
 class CellFigure(PickKeys, CurveKind):
@@ -157,8 +137,8 @@ class CellFigure(PickKeys, CurveKind):
         if mixed and not self.marks_cells:
             yield ("x",), mixed
 
-    def make_panels(self, cells: FigureCells) -> CellPanels:
-        """Return the panels of the figure, with notes on what their marks show."""
+    def make_curve(self, cells: FigureCells) -> Curve:
+        """Return the figure of these cells: their panels, with notes on what the marks show."""
         raise NotImplementedError
 
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
@@ -166,39 +146,7 @@ class CellFigure(PickKeys, CurveKind):
         from ..subject import ResultSubject  # noqa: PLC0415 -- the keys are checked without it
         from .figure_cells import collect_cells  # noqa: PLC0415 -- as above
 
-        subject = ResultSubject(study, self.select, outcomes)
-        shown_factors = [name for name in self.roles.values() if name in subject.levels]
-        picked = pick_cells(self, subject)
-        cells = collect_cells(self, subject, picked, metrics)
-        made, fixed, metric = self.make_panels(cells), subject.fixed(self.roles.values()), cells.metric
-        log_x, log_y = (getattr(self, key, False) for key in ("logx", "logy"))
-        y = self.roles.get("y")
-        return subject_curve(
-            self,
-            subject,
-            cells,
-            caption=self._default_caption(cells, fixed),
-            fixed=fixed,
-            metrics=[each for each in (metric, cells.x_metric) if each],
-            notes=(
-                *pick_note(self, subject, picked, shown_factors),
-                *made.notes,
-                *(("Each panel has scales of its own.",) if made.own_scales else ()),
-                *((_WHOLE_DEV,) if cells.lacks_whole_dev else ()),
-            ),
-            x=Axis(title=cells.axis_title(self.x), log=log_x, ticks=made.ticks),
-            y=Axis(title=cells.axis_title(y) if y else metric.axis_title or metric.title, log=log_y),
-            panels=made.panels,
-            own_scales=made.own_scales,
-        )
-
-    def _default_caption(self, cells: FigureCells, fixed: Mapping[str, Level]) -> str:
-        """Return a default caption such as `Loss, by epoch; task sort`: metric, axes and fixed factors."""
-        what = cells.metric.axis_title or cells.metric.title
-        axes = [name for name in (self.roles.get("y"), self.x) if name is not None]
-        over = " and ".join(in_sentence(cells.axis_title(name)).partition(",")[0] for name in axes)
-        by = f"{',' if ',' in what else ''} {'against' if self.marks_cells else 'by'} {over}"
-        return "; ".join([what + by, *(f"{name} {level_name(level)}" for name, level in fixed.items())])
+        return self.make_curve(collect_cells(self, ResultSubject(study, self.select, outcomes), metrics))
 
 
 class SeriesFigure(CellFigure):

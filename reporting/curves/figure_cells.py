@@ -22,14 +22,14 @@ from ...studies.planning.final_values import (
     without_whole_dev,
 )
 from ...studies.presentation.kinds import Spread, selected_levels
-from ...studies.presentation.metric_words import with_true_title
+from ...studies.presentation.metric_words import in_sentence, with_true_title
 from ...studies.resolve.trial import CellKey, Trial
-from ...studies.schema.factors import ABSENT, level_key, named_levels, one_line
+from ...studies.schema.factors import ABSENT, level_key, level_name, named_levels, one_line
 from ...studies.schema.settings import Level
 from ...studies.text.units import number_range
-from ..picked_levels import Place, place_of
+from ..picked_levels import Place, pick_cells, pick_note, place_of
 from ..subject import ResultSubject, final_values
-from .curve import INDEX_AXES, TIME_AXES, Content, Panel, Ticks
+from .curve import INDEX_AXES, TIME_AXES, Axis, Content, Curve, Panel, Ticks, subject_curve
 
 if TYPE_CHECKING:
     from .cell_figure import CellFigure
@@ -43,6 +43,9 @@ SPENT_AXES: Mapping[str, Currency] = {"tokens": "tokens", "flops": "flops", "sec
 POSITION_COLUMNS = ("panel", "series", "x", "y")
 """Columns with the position of a value: the index of a level, or a measured value on the axis."""
 
+_WHOLE_DEV = (
+    "The value after the last epoch is left out: it is of the whole dev split, and the others are of a part."
+)
 _INDEXED_METRIC = r"^[^\[]*\[([^,\]]*)(?:,([^,\]]*)(?:,[^\]]*)?)?\]$"  # for a metric with an index
 _RANGE = re.compile(r"(-?\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)")
 _LEFT_OUT = (
@@ -61,14 +64,15 @@ class FigureCells:
 
     Trials without a finite value are only counted. `frame` has the columns `trial`, `cell`, POSITION_COLUMNS
     and `value`. `cell` numbers the combinations of levels without the seed, and `cells` has their levels.
-    `trials` are all selected trials. `gaps` counts the trials without a value by status, and `statuses` has
-    the text of the status of the trials at each position. `metrics` are the stored histories, if the figure
-    needs them. `lacks_whole_dev` is true if values of the whole dev split are left out, because others are of
-    a part.
+    `picked` has the cells that the key `pick_by` picks, if it is set. `trials` are all selected trials.
+    `gaps` counts the trials without a value by status, and `statuses` has the text of the status of the
+    trials at each position. `metrics` are the stored histories, if the figure needs them. `lacks_whole_dev`
+    is true if values of the whole dev split are left out, because others are of a part.
     """
 
     spec: CellFigure
     subject: ResultSubject
+    picked: Mapping[Place, Mapping[str, Level]]
     metrics: pl.DataFrame | None
     frame: pl.DataFrame
     trials: tuple[str, ...]
@@ -134,6 +138,40 @@ class FigureCells:
         return tuple(
             Panel(title=title, row=row, content=content)
             for (row, title), content in zip(product(rows, columns), contents, strict=True)
+        )
+
+    def curve(
+        self, panels: tuple[Panel, ...], notes: Iterable[str], *, ticks: Ticks = (), own_scales: bool = False
+    ) -> Curve:
+        """Return the figure with these panels, and with notes on their marks.
+
+        `ticks` are those of the horizontal axis; without them, they are at round numbers. Panels with
+        `own_scales` are not comparable by eye.
+        """
+        spec, subject, metric, roles = self.spec, self.subject, self.metric, self.spec.roles
+        fixed, title = subject.fixed(roles.values()), metric.axis_title or metric.title
+        axes = [self.axis_title(roles[role]) for role in ("y", "x") if role in roles]
+        over = " and ".join(in_sentence(each).partition(",")[0] for each in axes)
+        by = f"{',' if ',' in title else ''} {'against' if spec.marks_cells else 'by'} {over}"
+        shown = [name for name in roles.values() if name in subject.levels]
+        log_x, log_y = (getattr(spec, key, False) for key in ("logx", "logy"))
+        return subject_curve(
+            spec,
+            subject,
+            self,
+            caption="; ".join([title + by, *(f"{name} {level_name(each)}" for name, each in fixed.items())]),
+            fixed=fixed,
+            metrics=[each for each in (metric, self.x_metric) if each],
+            notes=(
+                *pick_note(spec, subject, self.picked, shown),
+                *notes,
+                *(("Each panel has scales of its own.",) if own_scales else ()),
+                *((_WHOLE_DEV,) if self.lacks_whole_dev else ()),
+            ),
+            x=Axis(title=self.axis_title(spec.x), log=log_x, ticks=ticks),
+            y=Axis(title=self.axis_title(roles["y"]) if "y" in roles else title, log=log_y),
+            panels=panels,
+            own_scales=own_scales,
         )
 
     def placeholders(self, panel: int) -> dict[tuple[object, object], str]:
@@ -212,18 +250,12 @@ class FigureCells:
         return [f"{mark}: mean of {number_range([low, high])} seeds{part}"]
 
 
-def collect_cells(
-    spec: CellFigure,
-    subject: ResultSubject,
-    picked: Mapping[Place, Mapping[str, Level]],
-    metrics: pl.DataFrame | None,
-) -> FigureCells:
+def collect_cells(spec: CellFigure, subject: ResultSubject, metrics: pl.DataFrame | None) -> FigureCells:
     """Collect the values that a figure shows from the results in the store.
 
-    `picked` has the cells that the key `pick_by` picks, if it is set. A figure of final values does not need
-    or read `metrics`.
+    A figure of final values does not need or read `metrics`.
     """
-    study, outcomes = subject.study, subject.outcomes
+    study, outcomes, picked = subject.study, subject.outcomes, pick_cells(spec, subject)
     placed, cells = _locate_trials(spec, selected_levels(spec.select, study.factors), study.cells)
     finals = trial_values(study.name, placed["trial"], outcomes, spec.value)
     ends = placed.with_columns(finals["seed"], finals["status"], finals["why"])
@@ -246,6 +278,7 @@ def collect_cells(
     return FigureCells(
         spec=spec,
         subject=subject,
+        picked=picked,
         metrics=metrics,
         frame=frame.select("trial", "cell", *POSITION_COLUMNS, "value"),
         trials=tuple(ends["trial"].unique(maintain_order=True)),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from ...studies.catalog.published import match_published_keys, published_tables
 from ...studies.presentation.kinds import Spread
 from ...studies.schema.factors import level_text
-from ..curves.cell_figure import CellFigure, CellPanels, grouped_values, mean_interval
+from ..curves.cell_figure import CellFigure, grouped_values, mean_interval
 from ..curves.curve import Axis, Bar, Content, Curve
 from ..curves.draw.panel import (
     AXIS_COLOR,
@@ -48,7 +48,7 @@ class BarFigure(CellFigure):
     published: str | None = None
     """the paper's table whose numbers are drawn as diamonds"""
 
-    def make_panels(self, cells: FigureCells) -> CellPanels:
+    def make_curve(self, cells: FigureCells) -> Curve:
         panels: list[list[Bar]] = []
         for panel, frame in enumerate(cells.frames()):
             values, words = dict(grouped_values(frame, "x")), cells.placeholders(panel)
@@ -66,7 +66,7 @@ class BarFigure(CellFigure):
         if any(bar.published is not None for bar in every):
             notes.append(f"Diamonds: published, {cells.subject.study.paper} {self.published}.")
         contents = (Bars(bars=tuple(bars), points=points) for bars in panels)
-        return CellPanels(panels=cells.panels(contents), notes=notes)
+        return cells.curve(cells.panels(contents), notes)
 
 
 def _published(spec: BarFigure, cells: FigureCells, *, panel: int, x: int) -> float | None:

@@ -13,7 +13,7 @@ from statistics import quantiles
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from ...studies.catalog.metrics import find_metric
-from ..curves.cell_figure import CellFigure, CellPanels, grouped_values
+from ..curves.cell_figure import CellFigure, grouped_values
 from ..curves.curve import Axis, Content, Curve, format_number
 from ..curves.draw.panel import (
     PanelLayout,
@@ -50,7 +50,7 @@ class BoxFigure(CellFigure):
     def needs_history(self) -> bool:
         return True
 
-    def make_panels(self, cells: FigureCells) -> CellPanels:
+    def make_curve(self, cells: FigureCells) -> Curve:
         names = cells.full_names(self.x)
         at, ticks = ({}, ()) if names else cells.index_positions("x")
         panels: list[list[Box]] = []
@@ -65,9 +65,9 @@ class BoxFigure(CellFigure):
             else:
                 found = [_make_box(str(x), at[x], each, accent=False) for x, each in values.items()]
             panels.append(sorted(found, key=lambda box: box.at))
-        return CellPanels(
-            panels=cells.panels(Boxes(boxes=tuple(boxes), rows=bool(names)) for boxes in panels),
-            notes=cells.nothing or list(_notes(self, [box.n for boxes in panels for box in boxes if box.n])),
+        return cells.curve(
+            cells.panels(Boxes(boxes=tuple(boxes), rows=bool(names)) for boxes in panels),
+            cells.nothing or _notes(self, [box.n for boxes in panels for box in boxes if box.n]),
             ticks=ticks,
         )
 

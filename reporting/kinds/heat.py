@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from ...studies.catalog.metrics import find_metric
 from ...studies.presentation.kinds import KeyFault
 from ...studies.schema.factors import short_level_names
-from ..curves.cell_figure import CellFigure, CellPanels, grouped_values
+from ..curves.cell_figure import CellFigure, grouped_values
 from ..curves.curve import INDEX_AXES, Content, Curve
 from ..curves.draw.panel import PanelLayout, Plot, Scale, label_rows, measure_names
 from ..curves.draw.style import DIM, INK, TICK, text_width
@@ -44,7 +44,7 @@ class HeatFigure(CellFigure):
         if self.y is None:
             yield (), "missing key 'y'"
 
-    def make_panels(self, cells: FigureCells) -> CellPanels:
+    def make_curve(self, cells: FigureCells) -> Curve:
         (rows, row_names), (columns, column_names) = _axis(cells, "y"), _axis(cells, "x")
         has_index = not {*INDEX_AXES}.isdisjoint(self.roles.values())
         frames, noted = cells.frames(), cells.second_metric()
@@ -79,7 +79,7 @@ class HeatFigure(CellFigure):
             if any(content.pairs for content in contents):
                 notes.append("A line below two columns marks a pair in this list.")
             notes.append(f"{title}: {'; '.join(parts)}.")
-        return CellPanels(panels=panels, notes=notes)
+        return cells.curve(panels, notes)
 
 
 def _axis(cells: FigureCells, role: str) -> tuple[Sequence[object], Sequence[str]]:

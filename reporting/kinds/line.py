@@ -16,7 +16,7 @@ from ...studies.presentation.kinds import KeyFault, selected_levels
 from ...studies.schema.design import Design
 from ...studies.schema.factors import level_text
 from ...studies.text.strict_model import format_value
-from ..curves.cell_figure import CellPanels, SeriesFigure, grouped_values, mean_interval
+from ..curves.cell_figure import SeriesFigure, grouped_values, mean_interval
 from ..curves.curve import INDEX_AXES, TIME_AXES, Content, Curve, Line, Panel, Point, Ticks
 from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, layout_points, spread_labels
 from ..curves.draw.style import (
@@ -60,7 +60,7 @@ class LineFigure(SeriesFigure):
             yield ("x",), f"expected a factor whose levels are numbers, got {', '.join(words)}"
         yield from super().drawn_faults(design)
 
-    def make_panels(self, cells: FigureCells) -> CellPanels:
+    def make_curve(self, cells: FigureCells) -> Curve:
         names, (at, ticks) = cells.full_names(self.series), self._positions(cells)
         panels: list[tuple[Line, ...]] = []
         for frame in cells.frames():
@@ -90,7 +90,7 @@ class LineFigure(SeriesFigure):
                 notes.append(f"Grey: the other panels' lines{''.join(accented)}.")
         # what a loss can reach, and what training costs, depend on the task
         own_scales = self.panels == "task" and self.rows is None and cells.metric.higher_is_better is False
-        return CellPanels(panels=made, notes=notes, ticks=ticks, own_scales=own_scales and len(panels) > 1)
+        return cells.curve(made, notes, ticks=ticks, own_scales=own_scales and len(panels) > 1)
 
     def _positions(self, cells: FigureCells) -> tuple[Mapping[object, float], Ticks]:
         """Return the positions of the entries of the column `x` on the horizontal axis, and its ticks."""

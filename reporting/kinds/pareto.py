@@ -15,7 +15,7 @@ from ...studies.catalog.metrics import METRICS_AND_COSTS, direction_faults
 from ...studies.presentation.kinds import KeyFault
 from ...studies.schema.factors import ABSENT, SEED, level_key
 from ...studies.schema.settings import Level
-from ..curves.cell_figure import CellPanels, SeriesFigure, grouped_values, mean_interval
+from ..curves.cell_figure import SeriesFigure, grouped_values, mean_interval
 from ..curves.curve import Content, Curve, Line, Point
 from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, layout_points, place_labels
 from ..curves.draw.style import ACCENT, DIM, FAINT, INK, TEXT, TICK, crop_names, text_width
@@ -50,7 +50,7 @@ class ParetoFigure(SeriesFigure):
             yield ("x",), f"expected a cost or a metric, got '{self.x}'{hint}"
         yield from super().role_faults(factors)
 
-    def make_panels(self, cells: FigureCells) -> CellPanels:
+    def make_curve(self, cells: FigureCells) -> Curve:
         cost = METRICS_AND_COSTS.get(self.x)
         signs = 1 if cost and cost.higher_is_better else -1, 1 if cells.metric.higher_is_better else -1
         contents: list[Cloud] = []
@@ -76,9 +76,7 @@ class ParetoFigure(SeriesFigure):
             front = pareto_front([point for points in found.values() for point in points], signs)
             contents.append(Cloud(lines=lines, front=front, steps="post" if signs[0] < 0 else "pre"))
         steps = ["Steps: the Pareto front."] if any(len(each.front) > 1 for each in contents) else []
-        return CellPanels(
-            panels=cells.panels(contents), notes=[*cells.mean_notes("Point", "whisker"), *steps]
-        )
+        return cells.curve(cells.panels(contents), [*cells.mean_notes("Point", "whisker"), *steps])
 
 
 def _cell_name(cells: FigureCells, cell: int) -> str:
