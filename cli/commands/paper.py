@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -128,9 +129,7 @@ def check(
     checked = reporting.check_text(found, text)
     wrong = checked.faults
     if as_json:
-        found_in = [(error.source, fault) for error in wrong for fault in error.faults]
-        keys = ("line", "start", "end", "message")
-        faults = [{"file": file, **{key: getattr(fault, key) for key in keys}} for file, fault in found_in]
+        faults = [{"file": error.source, **asdict(fault)} for error in wrong for fault in error.faults]
         counts = {key: getattr(checked, key) for key in ("numbers", "files", "unmatched")}
         print_page("paper check", faults=faults, **counts)
     elif wrong:

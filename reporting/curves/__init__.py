@@ -1,7 +1,7 @@
 """Figures: their data, and the code that draws them.
 
 `curve` is the data of a figure, made by its kind in `kinds`. `cell_figure` has what all figures of cells
-share, and `samples` their values. `draw` makes the picture in a `figure_format`.
+share, and `figure_cells` their values. `draw` makes the picture in a `figure_format`.
 """
 
 from ...lazy_exports import lazy_exports

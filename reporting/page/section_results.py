@@ -6,7 +6,7 @@ are missing. Machine names are left out, since a page is for others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import fsum
 from typing import Any
 
@@ -92,13 +92,13 @@ def _with_short_versions(group: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def tables(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return every table of the page as HTML; None if there are none."""
-    specs = shown_tables(inputs.study)
-    return {"tables": [html.render(each) for each in inputs.tables(specs)]} if specs else None
+def tables(inputs: Snapshot, begun: Collection[str] | None = None) -> Mapping[str, object] | None:
+    """Return every table of the page as HTML; None if there are none. `begun` is as for `Snapshot.tables`."""
+    specs = _shown_tables(inputs.study)
+    return {"tables": [html.render(each) for each in inputs.tables(specs, begun=begun)]} if specs else None
 
 
-def shown_tables(study: Study) -> tuple[TableKind, ...]:
+def _shown_tables(study: Study) -> tuple[TableKind, ...]:
     """Return the tables of the study file. A search without a table of its best points gets one first."""
     if study.search is None or any(spec.kind == "points" for spec in study.tables):
         return study.tables
@@ -112,7 +112,7 @@ def _free_name(name: str, specs: Sequence[ResultKeys]) -> str:
     return next(each for each in (name, *others) if each not in taken)
 
 
-def shown_curves(study: Study) -> tuple[CurveKind, ...]:
+def _shown_curves(study: Study) -> tuple[CurveKind, ...]:
     """Return the figures of the study file. A search without a figure of its history gets one first."""
     if study.search is None or any(getattr(spec, "shows_history", False) for spec in study.curves):
         return study.curves
@@ -121,7 +121,7 @@ def shown_curves(study: Study) -> tuple[CurveKind, ...]:
 
 def figures(inputs: Snapshot) -> Mapping[str, object] | None:
     """Return every figure of the page, also as markup; None if there is no data to draw."""
-    specs = shown_curves(inputs.study)
+    specs = _shown_curves(inputs.study)
     if not specs or not len(inputs.own_outcomes):
         return None
     return {"figures": [(each, each.render_inline()) for each in inputs.curves(specs)]}

@@ -15,7 +15,6 @@ from ..claims.terminal import format_missing
 from ..claims.verdicts import Verdict, count_verdicts
 from ..page import section_results
 from ..snapshot import Snapshot
-from ..tables.render import html
 from .study_now import BegunTrial, StudyNow
 from .trials import (
     factor_names,
@@ -70,14 +69,6 @@ def _figures(_now: StudyNow, inputs: Snapshot, _view: View) -> Mapping[str, obje
     return found and {**found, "prefix": "figure-"}  # other sections have names of figures, such as progress
 
 
-def _tables(now: StudyNow, inputs: Snapshot, _: View) -> Mapping[str, object] | None:
-    begun = [each.trial.id for each in now.begun]
-    tables = [
-        html.render(each) for each in inputs.tables(section_results.shown_tables(now.study), begun=begun)
-    ]
-    return {"tables": tables} if tables else None
-
-
 def _progress(now: StudyNow, inputs: Snapshot, _: View) -> Mapping[str, object]:
     return {
         "progress": now,
@@ -125,7 +116,12 @@ def _failures(now: StudyNow, inputs: Snapshot, _: View) -> Mapping[str, object] 
 
 SECTIONS: tuple[Section, ...] = (
     Section(name="claims", title="Claims", values=lambda _, inputs, view: section_results.claims(inputs)),
-    Section(name="tables", title="Tables", values=_tables, depends=lambda now, _: now.key),
+    Section(
+        name="tables",
+        title="Tables",
+        values=lambda now, inputs, _: section_results.tables(inputs, [each.trial.id for each in now.begun]),
+        depends=lambda now, _: now.key,
+    ),
     Section(name="figures", title="Figures", values=_figures, min_age_s=FIGURES_REST_S),
     Section(name="progress", title="Progress", values=_progress, depends=lambda now, _: now.key),
     Section(
