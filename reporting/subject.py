@@ -178,9 +178,9 @@ class ResultSubject:
                 found[name] = kept
         return found
 
-    def metric(self, name: str) -> tuple[Metric, str]:
-        """Return a metric with a title that suits these trials, and a text for table headings."""
-        return with_true_title(find_metric(name), self.settings)
+    def metric(self, name: str) -> Metric:
+        """Return a metric with a title that suits these trials."""
+        return with_true_title(find_metric(name), self.settings)[0]
 
     def observe(self, metric: str) -> Observations:
         """Return each trial's final value of a metric, and count the trials without a value."""

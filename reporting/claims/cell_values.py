@@ -233,15 +233,12 @@ class CellResults:
         Seeds without a value of both sides are left out. The two ends are equal unless a training ended
         before it reached a target. If both sides are infinite, they count as equal.
         """
-        sides = self._sides(comparison, seeds)
+        left, right = (self.values_of(side).ends for side in number_parts(comparison))
         return {
-            seed: (_minus(left[0], right[1]), _minus(left[1], right[0]))
-            for seed, (left, right) in sides.items()
+            seed: (_minus(left[seed][0], right[seed][1]), _minus(left[seed][1], right[seed][0]))
+            for seed in seeds
+            if seed in left and seed in right
         }
-
-    def _sides(self, comparison: Comparison, seeds: Collection[int]) -> dict[int, tuple[Ends, Ends]]:
-        left, right = (self._values_of(side).ends for side in number_parts(comparison))
-        return {seed: (left[seed], right[seed]) for seed in seeds if seed in left and seed in right}
 
     def gaps(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
         """Return notes on a comparison's trials that lack a value, including trials of added seeds.
@@ -258,11 +255,6 @@ class CellResults:
             gaps = [MissingTrials(where="a quotient", what=what)]
         return tuple(dict.fromkeys(gaps))
 
-    def count_ties(self, comparison: Comparison, seeds: Collection[int]) -> int:
-        """Count the seeds with which both sides of a comparison are infinite, as if both diverged."""
-        sides = self._sides(comparison, seeds).values()
-        return sum(left == right and all(map(math.isinf, left)) for left, right in sides)
-
     def saturation(self, comparison: Comparison) -> str | None:
         """Return the bound that both sides of a comparison have with all seeds: `largest` or `smallest`.
 
@@ -274,7 +266,7 @@ class CellResults:
         strayed = any(self._answers[each].remarks.keys() & seeds.keys() for each in quantities)
         if not quantities or not seeds or strayed or self.gaps(comparison):
             return None
-        sides = [self._values_of(side) for side in number_parts(comparison)]
+        sides = [self.values_of(side) for side in number_parts(comparison)]
         for end, bound in enumerate(("smallest", "largest")):
             limits = {side.limits[end] for side in sides}
             values = {value for side in sides for seed in seeds for value in side.ends[seed]}
@@ -303,15 +295,6 @@ class CellResults:
             notes += _counted(whys, answer.where, len(paired))
         return tuple(dict.fromkeys(notes))
 
-    def rounding(self, comparison: Comparison) -> tuple[float, float]:
-        """Return the smallest difference, other than 0, that the two sides of a comparison can have.
-
-        It is the larger of the resolutions of both sides. Also return the standard deviation that rounding
-        alone gives their difference.
-        """
-        left, right = map(self._values_of, number_parts(comparison))
-        return max(left.step, right.step), math.sqrt(left.rounding + right.rounding)
-
     def _finite_value(self, metric: str, trial: Trial) -> float | None:
         name = metric.removeprefix(_LOG)
         value, _, status = self._values[name][trial.id]
@@ -323,7 +306,7 @@ class CellResults:
         per_epoch = self._per_epoch.get(metric, {}).get(trial.id)
         return smallest_step(find_metric(metric), trial.settings, per_epoch)
 
-    def _values_of(self, number: Number) -> NumberValues:
+    def values_of(self, number: Number) -> NumberValues:
         """Return the values of a number in a comparison."""
         if isinstance(number, Quantity):
             return self._answers[number]
@@ -338,7 +321,7 @@ class CellResults:
                         ends=log_ratios(fast, slow), step=sum(steps), rounding=sum(map(_variance, steps))
                     )
                 case _:
-                    found = combined(number, list(map(self._values_of, number_parts(number))), self._every)
+                    found = combined(number, list(map(self.values_of, number_parts(number))), self._every)
             self._evaluated[number] = found
         return self._evaluated[number]
 
@@ -355,7 +338,7 @@ class CellResults:
         """Extrapolate a larger model's value by a power law, for seeds with a positive value of each size."""
         from ..statistics.power_law import fit_power_law  # noqa: PLC0415 -- loads NumPy
 
-        parts = [self._values_of(part) for _, part in number.parts]
+        parts = [self.values_of(part) for _, part in number.parts]
         sizes, size = [self._parameters(cell) for cell, _ in number.parts], self._parameters(number.cell)
         ends: dict[int, Ends] = {}
         for seed in self._every:
@@ -380,7 +363,7 @@ class CellResults:
 
         points, results = list[tuple[float, float]](), list[list[float]]()
         for cell, part in law.parts:
-            found = self._values_of(part).values
+            found = self.values_of(part).values
             values = [found[seed] for seed in self.seeds if seed in found]
             parameters = self._parameters(cell)
             if parameters is None or not values or not all(0 < value < math.inf for value in values):

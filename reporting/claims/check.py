@@ -33,6 +33,7 @@ from ...studies.claims.comparisons import (
     Speedup,
     iter_numbers,
     iter_quantities,
+    number_parts,
 )
 from ...studies.resolve.trial import CellKey, cell_key
 from ...studies.schema.factors import ABSENT, level_key, level_text, named_levels
@@ -219,25 +220,26 @@ def comparison_tests(
     """
     names = {each.metric for each in iter_quantities(comparison)}
     found: list[PairedTest] = []
-    step, rounding_sd = results.rounding(comparison)
+    left, right = map(results.values_of, number_parts(comparison))
     complete = not results.gaps(comparison)
     alpha = look_level(tuple(map(len, results.looks)), 1 - claim.spec.level)
     at_bound = results.saturation(comparison) is not None
     known = tuple(results.differences(comparison, results.looks[-1]))
     for seeds in (known,) if at_bound else results.looks:
         differences, censored = results.differences(comparison, seeds), results.is_censored(comparison, seeds)
+        sides = [(left.ends[seed], right.ends[seed]) for seed in differences]
         if found and len(differences) < len(seeds):
             break
         found.append(
             PairedTest(
                 differences={seed: low for seed, (low, _) in differences.items()},
                 highest={seed: high for seed, (_, high) in differences.items()} if censored else None,
-                region=comparison.accepted_range(step),
-                rounding_sd=rounding_sd,
+                region=comparison.accepted_range(max(left.step, right.step)),
+                rounding_sd=math.sqrt(left.rounding + right.rounding),
                 test=claim.spec.test,
                 complete=complete,
                 exact=bool(names) and names <= set(ANALYTIC_COSTS),
-                ties=results.count_ties(comparison, seeds),
+                ties=sum(one == other and all(map(math.isinf, one)) for one, other in sides),
                 at_bound=at_bound,
                 pool=results.comparable.pool(comparison, seeds) if claim.spec.test == "pooled" else None,
                 family=family,

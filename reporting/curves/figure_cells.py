@@ -101,7 +101,7 @@ class FigureCells:
     @cached_property
     def x_metric(self) -> Metric | None:
         """Return the metric on the horizontal axis, if it shows one."""
-        return self.subject.metric(self.spec.x)[0] if self.spec.x in METRICS_AND_COSTS else None
+        return self.subject.metric(self.spec.x) if self.spec.x in METRICS_AND_COSTS else None
 
     def axis_title(self, name: str) -> str:
         """Return the title of an axis. The axis shows an index, a metric, a cost, a time or a factor."""

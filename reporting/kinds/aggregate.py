@@ -107,7 +107,7 @@ def _cells(
 
 
 def _sentences(spec: AggregateTable, subject: ResultSubject, scores: Scores) -> Iterator[str]:
-    metrics = [subject.metric(name)[0] for name in spec.value]
+    metrics = [subject.metric(name) for name in spec.value]
     fixed = subject.fixed((spec.rows, *spec.tasks, SEED))
     low, high = scores.run_counts
     seeds = "one seed" if high == 1 else f"{number_range([low, high])} seeds"

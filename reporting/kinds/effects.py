@@ -97,7 +97,7 @@ class EffectsTable(TableKind):
 
     def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
         subject, notes = ResultSubject(study, self.select, outcomes), Footnotes()
-        metric, found = subject.metric(self.value)[0], model_factors(subject, self.value)
+        metric, found = subject.metric(self.value), model_factors(subject, self.value)
         headings, rows, cells = zip(*_rows(found, subject.varied, metric, notes), strict=True)
         return Table(
             name=self.name,
@@ -150,7 +150,7 @@ class EffectsFigure(CurveKind):
 
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
         subject = ResultSubject(study, self.select, outcomes)
-        metric, found = subject.metric(self.value)[0], model_factors(subject, self.value)
+        metric, found = subject.metric(self.value), model_factors(subject, self.value)
         title, fixed = metric.axis_title or metric.title, subject.fixed((*subject.varied, SEED))
         if self.x is None or self.series is None:
             what, x = "at the levels of each factor", title

@@ -40,7 +40,7 @@ class ProfileFigure(ScoreKeys, CurveKind):
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
         subject = ResultSubject(study, self.select, outcomes)
         scores = collect_scores(self, subject)
-        shown = [subject.metric(name)[0] for name in self.value]
+        shown = [subject.metric(name) for name in self.value]
         fixed = subject.fixed((self.series, *self.tasks, SEED))
         titles = [metric.axis_title or metric.title for metric in shown]
         side = "more than" if scores.sign > 0 else "less than"

@@ -103,7 +103,7 @@ class ScalingTable(LawKeys, TableKind):
 
     def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
         subject = ResultSubject(study, self.select, outcomes)
-        metric, cost = (subject.metric(name)[0] for name in (self.metric, self.x))
+        metric, cost = (subject.metric(name) for name in (self.metric, self.x))
         found = law_cells(self, subject)
         levels = subject.levels[self.series] if self.series else ()
         names = short_level_names([level_name(level) for level in levels]) if self.series else ("all",)
@@ -144,7 +144,7 @@ class ScalingFigure(LawKeys, CurveKind):
 
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
         subject = ResultSubject(study, self.select, outcomes)
-        y, x = (subject.metric(name)[0] for name in (self.value, self.x))
+        y, x = (subject.metric(name) for name in (self.value, self.x))
         found = law_cells(self, subject)
         series = tuple(_series(self, subject, found.cells))
         fixed = subject.fixed((SEED, self.series))

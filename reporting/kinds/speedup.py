@@ -75,7 +75,7 @@ class SpeedupTable(TableKind):
         subject, notes = ResultSubject(study, self.select, outcomes), Footnotes()
         levels = subject.levels[self.rows]
         columns = [_column(self, subject, name, levels, notes) for name in self.value]
-        metrics = [subject.metric(name)[0] for name in self.value]
+        metrics = [subject.metric(name) for name in self.value]
         return Table(
             name=self.name,
             caption=tuple(_sentences(self, subject, [cell for column in columns for cell in column])),
@@ -138,7 +138,7 @@ def _cell(
 
 
 def _sentences(spec: SpeedupTable, subject: ResultSubject, cells: Sequence[Cell]) -> Iterator[str]:
-    metrics = [subject.metric(name)[0] for name in spec.value]
+    metrics = [subject.metric(name) for name in spec.value]
     fixed = subject.fixed((spec.rows, SEED))
     at = f", at {describe_levels(fixed)}" if fixed else ""
     start, baseline = caption_start(spec.caption, metrics), level_name(spec.baseline)
