@@ -255,7 +255,7 @@ def _judged_differences(made: TableCells) -> list[dict[CellPair, DecidedDifferen
     return [
         {**made.differences[column.metric.name, column.level].decided, **best.rivals}
         for column, best in zip(made.columns, made.bold_cells, strict=True)
-        if made.spec.margin(column.metric.name) is not None
+        if column.metric.name in made.spec.smallest_difference
     ]
 
 
@@ -263,7 +263,7 @@ def _open_table(made: TableCells, estimator: TimeEstimator) -> Iterator[NextSeed
     waiting = _not_ended(made)
 
     def question(cells: CellPair, found: DecidedDifference) -> _Question:
-        looks, margin = made.looks[found.looks - 1 :], made.spec.margin(cells[0][2]) or 0.0
+        looks, margin = made.looks[found.looks - 1 :], made.spec.smallest_difference.get(cells[0][2], 0.0)
         return _Question(
             looks=looks,
             is_blind=found.last.error is None and len(looks[0]) == 1,

@@ -16,7 +16,6 @@ from ...studies.schema.factors import level_text
 from ..curves.cell_figure import CellFigure, grouped_values, mean_interval
 from ..curves.curve import Axis, Bar, Content, Curve
 from ..curves.draw.panel import (
-    AXIS_COLOR,
     PanelLayout,
     Plot,
     Scale,
@@ -25,7 +24,7 @@ from ..curves.draw.panel import (
     measure_names,
     row_positions,
 )
-from ..curves.draw.style import ACCENT, DIM, INK, TICK, text_width
+from ..curves.draw.style import ACCENT, DIM, FAINT, INK, TICK, text_width
 
 if TYPE_CHECKING:
     from ..curves.figure_cells import FigureCells
@@ -128,7 +127,7 @@ class Bars(Content):
         plot.frame(x=self.points, y=False)
         rows = row_positions(len(self.bars))
         if not self.points:
-            plot.axes.axvline(0, color=AXIS_COLOR, linewidth=0.8)
+            plot.axes.axvline(0, color=FAINT, linewidth=0.8)
         for bar, row in zip(self.bars, rows, strict=True):
             _row(plot, bar, row, points=self.points)
             if bar.value is not None:

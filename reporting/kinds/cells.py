@@ -113,10 +113,6 @@ class CellsTable(TableKind):
     def asks_for_seeds(self) -> bool:
         return bool(self.smallest_difference)
 
-    def margin(self, metric: str) -> float | None:
-        """Return the smallest difference in a metric that matters, if it is set."""
-        return self.smallest_difference.get(metric)
-
     @field_validator("smallest_difference", mode="before")
     @classmethod
     def expand_number(cls, found: object, info: ValidationInfo) -> object:
@@ -128,11 +124,6 @@ class CellsTable(TableKind):
             own = ", ".join(f"{name} = {found:g}" for name in metrics)
             raise ValueError(f"expected a number for each metric, as in {{ {own} }}, got {found:g} for all")
         return {metrics[0]: float(found)}
-
-    @property
-    def shown_metrics(self) -> tuple[str, ...]:
-        """Return the metrics whose values the table needs."""
-        return (*self.value, *filter(None, (self.otherwise, self.pick_by)))
 
     @property
     def published_table(self) -> str:

@@ -36,7 +36,7 @@ from ...studies.study import Study
 from ...studies.text.units import degrees_of_freedom, plural
 from ..claims.verdicts import format_p
 from ..curves.curve import Axis, Bar, Content, Curve, Line, Panel, Point, subject_curve
-from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, Scale, make_scale, measure_names, ticks_width
+from ..curves.draw.panel import PanelLayout, Plot, Scale, make_scale, measure_names, ticks_width
 from ..curves.draw.style import (
     DIM,
     FAINT,
@@ -416,7 +416,7 @@ class Effects(Content):
     def draw(self, plot: Plot, curve: Curve) -> None:
         plot.frame(x=True, y=False)
         if self.center is not None:
-            plot.axes.axvline(self.center, color=AXIS_COLOR, linewidth=0.8, linestyle=(0, (1, 2)))
+            plot.axes.axvline(self.center, color=FAINT, linewidth=0.8, linestyle=(0, (1, 2)))
         at = 0.0
         for factor in self.factors:
             head = at - _HEAD / 2 - 0.08

@@ -18,10 +18,11 @@ from ...studies.schema.factors import level_text
 from ...studies.text.strict_model import format_value
 from ..curves.cell_figure import SeriesFigure, grouped_values, mean_interval
 from ..curves.curve import INDEX_AXES, TIME_AXES, Content, Curve, Line, Panel, Point, Ticks
-from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, layout_points, spread_labels
+from ..curves.draw.panel import PanelLayout, Plot, layout_points, spread_labels
 from ..curves.draw.style import (
     ACCENT,
     DIM,
+    FAINT,
     LIGHT,
     PALE,
     TEXT,
@@ -183,7 +184,7 @@ def label_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, Stroke]) -
     for line, (x, y), place in zip(named, ends, places, strict=True):
         color = DIM if strokes[line.name][0] == LIGHT else strokes[line.name][0]
         if abs(y - place) > 2 or x < plot.width - 8:
-            plot.stroke([x + 3, plot.width + _NAME - 2], [y, place], color=AXIS_COLOR, linewidth=0.5)
+            plot.stroke([x + 3, plot.width + _NAME - 2], [y, place], color=FAINT, linewidth=0.5)
         weight = "bold" if line.accent else "normal"
         plot.write(plot.width + _NAME, place, names[line.name], color=color, weight=weight)
 

@@ -17,7 +17,7 @@ from ...studies.schema.factors import ABSENT, SEED, level_key
 from ...studies.schema.settings import Level
 from ..curves.cell_figure import SeriesFigure, grouped_values, mean_interval
 from ..curves.curve import Content, Curve, Line, Point
-from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, layout_points, place_labels
+from ..curves.draw.panel import PanelLayout, Plot, layout_points, place_labels
 from ..curves.draw.style import ACCENT, DIM, FAINT, INK, TEXT, TICK, crop_names, text_width
 from ..statistics.estimates import mean
 
@@ -142,7 +142,7 @@ def _cell(plot: Plot, point: Point, *, best: bool) -> None:
     x, y = plot.layout.x.at(point.x), plot.layout.y.at(point.y)
     if point.low is not None and point.high is not None:
         ends = [plot.layout.y.at(point.low), plot.layout.y.at(point.high)]
-        plot.axes.plot([x, x], ends, color=AXIS_COLOR, linewidth=0.8, zorder=3)
+        plot.axes.plot([x, x], ends, color=FAINT, linewidth=0.8, zorder=3)
     plot.mark((x, y), size=_DOT, face=INK if best else "white", edge=INK if best else DIM)
 
 

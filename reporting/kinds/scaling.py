@@ -32,8 +32,8 @@ from ...studies.schema.settings import Names
 from ...studies.study import Study
 from ...studies.text.units import number_range
 from ..curves.curve import Axis, Content, Curve, Line, Panel, Point, subject_curve
-from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, layout_points, spread_labels
-from ..curves.draw.style import DIM, LIGHT, TEXT, TICK, Stroke, crop_names, line_strokes, text_width
+from ..curves.draw.panel import PanelLayout, Plot, layout_points, spread_labels
+from ..curves.draw.style import DIM, FAINT, LIGHT, TEXT, TICK, Stroke, crop_names, line_strokes, text_width
 from ..picked_levels import PickKeys, Place, pick_cells, pick_note, place_of
 from ..statistics.estimates import Interval, mean
 from ..subject import Observation, Observations, ResultSubject
@@ -425,7 +425,7 @@ class Scaling(Content):
         x = plot.width + _NAME
         for series, end, place in zip(named, ends, places, strict=True):
             name, color = names[series.name], strokes[series.name][0]
-            plot.stroke([plot.x(end.x) + 3, x - 2], [plot.y(end.y), place], color=AXIS_COLOR, linewidth=0.5)
+            plot.stroke([plot.x(end.x) + 3, x - 2], [plot.y(end.y), place], color=FAINT, linewidth=0.5)
             if name:
                 color, weight = DIM if color == LIGHT else color, "bold" if series.accent else "normal"
                 plot.write(x, place + 4.5 * bool(series.law), name, color=color, weight=weight)

@@ -116,14 +116,14 @@ def _test_pairs(
 
     If a row was kept as the best of several, `choices` has their number.
     """
-    margin, counts = made.spec.margin(metric.name), made.counts
+    margin, counts = made.spec.smallest_difference.get(metric.name), made.counts
     looked: dict[CellPair, tuple[Difference, ...]] = {}
     last: list[list[Difference | None]] = []  # of each family, at its last look
     for pairs in filter(None, families):
         cells = {cell: made.look_tallies[cell] for pair in pairs for cell in reversed(pair)}
         numbers = {cell: number for number, cell in enumerate(cells)}
         each, at_last_look = differences_at_looks(
-            [[tally.values_by_unit for tally in looks] for looks in cells.values()],
+            [[dict(zip(each.units, each.values, strict=True)) for each in looks] for looks in cells.values()],
             [(numbers[one], numbers[other]) for one, other in pairs],
             counts,
             margin,

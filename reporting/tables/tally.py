@@ -84,11 +84,6 @@ class Tally:
     def _gap_status(self) -> ValueStatus:
         return combined_status([status for status, _ in self.gaps])
 
-    @property
-    def values_by_unit(self) -> dict[int, float]:
-        """Return a mapping from seeds to values. Paired tests compare values of the same seed."""
-        return dict(zip(self.units, self.values, strict=True))
-
     def estimate(self, spread: Spread = "sd") -> Estimate | None:
         """Return the mean of the values with its spread; None without values, or with a censored trial."""
         return estimate(self.values, spread=spread) if self.values else None
@@ -143,7 +138,7 @@ def tally_trials(
     located = _locate_trials(trials, spec.rows, spec.columns, spec.over)
     tallies: dict[CellKey, tuple[Tally, ...]] = {}
     places = find_outcomes((trial.id for trial in trials), outcomes)
-    for metric in dict.fromkeys(spec.shown_metrics):
+    for metric in dict.fromkeys((*spec.value, *filter(None, (spec.otherwise, spec.pick_by)))):
         valued = located.hstack(values_at(study, places, outcomes, metric, begun=begun))
         if metric in ANALYTIC_COSTS:
             valued = _with_counted(valued, trials, metric)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from ..curve import Axis, Bar, Curve, Point
 from .style import (
     ACCENT,
-    FAINT,
     INK,
     MAX_NAME_WIDTH,
     TEXT,
@@ -388,10 +387,6 @@ def write(figure: Figure, x: float, y: float, text: str, **look: Any) -> None:  
     """Write a text at a position in points from the figure's lower left corner."""
     width, height = (72 * size for size in figure.get_size_inches())
     figure.text(x / width, y / height, replace_missing_glyphs(text), **{"color": INK, **look})
-
-
-AXIS_COLOR = FAINT
-"""The colour of lines without data: axes, and leader lines of labels."""
 
 
 _GAP = 5.0  # from a name at the left to the plot

@@ -23,7 +23,7 @@ ACCENT = "#d55e00"
 """Vermilion, alone beside greys: every kind of colour vision tells it from grey (Okabe and Ito 2008)."""
 
 INK, DIM, FAINT, PALE = "#1a1a1a", "#6b6b6b", "#a8a8a8", "#cfcfcf"
-"""Greys for text and marks, for explanations, for axes, and for backgrounds."""
+"""Greys for text and marks, for explanations, for axes and other lines without data, and for backgrounds."""
 
 LIGHT = "#a0a0a0"
 """The grey of lines, distinct from black and, in grey print, from the accent; too light for letters."""
