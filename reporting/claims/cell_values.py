@@ -339,10 +339,11 @@ class CellResults:
         from ..statistics.power_law import fit_power_law  # noqa: PLC0415 -- loads NumPy
 
         parts = [self.values_of(part) for _, part in number.parts]
+        values = [part.values for part in parts]
         sizes, size = [self._parameters(cell) for cell, _ in number.parts], self._parameters(number.cell)
         ends: dict[int, Ends] = {}
         for seed in self._every:
-            points = zip(sizes, (part.values.get(seed) for part in parts), strict=True)
+            points = zip(sizes, (each.get(seed) for each in values), strict=True)
             known = [(x, y) for x, y in points if x is not None and y is not None and 0 < y < math.inf]
             law = fit_power_law(known) if len(known) == len(parts) else None
             if law is not None and size is not None:
@@ -481,14 +482,14 @@ def combined(number: Number, parts: Sequence[NumberValues], seeds: Sequence[int]
                 terms = [(sign * each[sign < 0], sign * each[sign > 0]) for (sign, _), each in signed]
                 ends[seed] = _by_end(_total, terms)
         case Quotient():
-            above, below = parts
+            (above, below), center = parts, parts[1].mean
             quotients = {seed: _quotient(above.ends[seed], below.ends[seed]) for seed in shared}
             ends = {seed: each for seed, each in quotients.items() if each is not None}
             ratio = NumberValues(ends=ends).mean
             step = rounding = 0.0
-            if below.mean:
-                step = (above.step + abs(ratio) * below.step) / abs(below.mean)
-                rounding = (above.rounding + ratio**2 * below.rounding) / below.mean**2
+            if center:
+                step = (above.step + abs(ratio) * below.step) / abs(center)
+                rounding = (above.rounding + ratio**2 * below.rounding) / center**2
         case _:
             pass
     known = {seed: each for seed, each in ends.items() if not any(map(math.isnan, each))}
