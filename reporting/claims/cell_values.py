@@ -80,13 +80,15 @@ class NumberValues:
     before it reached a target. A seed is left out if the number is undefined, such as ∞ − ∞, or if a trial
     lacks a value. `limits` are the lowest and the highest value that the number can have, whatever its trials
     give. `step` is the smallest difference that two of its values can have, the largest one of its parts.
-    `rounding` is the variance that rounding adds to a value.
+    `rounding` is the variance that rounding adds to a value. `weights` are those of quantities if the number
+    is a weighted sum of them, up to a constant, such as `a - b`; None for others, such as a quotient.
     """
 
     ends: Mapping[int, Ends]
     limits: Ends = UNBOUNDED
     step: float = 0.0
     rounding: float = 0.0
+    weights: Mapping[Quantity, float] | None = None
 
     @property
     def values(self) -> dict[int, float]:
@@ -317,8 +319,12 @@ class CellResults:
                 case Speedup():
                     fast, slow = (self._target_costs(each) for each in (number.fast, number.slow))
                     steps = fast.relative_step, slow.relative_step
+                    logs = (replace(each, metric=_LOG + each.metric) for each in (number.slow, number.fast))
                     found = NumberValues(
-                        ends=log_ratios(fast, slow), step=sum(steps), rounding=sum(map(_variance, steps))
+                        ends=log_ratios(fast, slow),
+                        step=sum(steps),
+                        rounding=sum(map(_variance, steps)),
+                        weights=dict(zip(logs, (1.0, -1.0), strict=True)),
                     )
                 case _:
                     found = combined(number, list(map(self.values_of, number_parts(number))), self._every)
@@ -415,6 +421,7 @@ class CellResults:
             where=where,
             step=step,
             rounding=_variance(step),
+            weights={quantity: 1.0},
             limits=(lowest, highest),
         )
 
@@ -460,12 +467,13 @@ def combined(number: Number, parts: Sequence[NumberValues], seeds: Sequence[int]
     step, rounding, limits = max(steps, default=0.0), math.fsum(variances), UNBOUNDED
     shared = [seed for seed in seeds if all(seed in part.ends for part in parts)]
     ends: dict[int, Ends] = {}
+    weights: Mapping[Quantity, float] | None = None
     match number:
         case Constant():
-            limits = (number.value, number.value)
+            weights, limits = {}, (number.value, number.value)
             ends = dict.fromkeys(seeds, limits)
         case Ratio():
-            value = math.log(number.value)
+            weights, value = {}, math.log(number.value)
             ends = dict.fromkeys(seeds, (value, value))
         case Reduction():
             reduce = _REDUCTIONS[number.function]
@@ -476,11 +484,14 @@ def combined(number: Number, parts: Sequence[NumberValues], seeds: Sequence[int]
                 if seed in shared or (low == high and math.isfinite(low)):
                     ends[seed] = low, high
             rounding = rounding / len(parts) ** 2 if number.function == "mean" else max(variances)
+            if number.function == "mean" or len(parts) == 1:
+                weights = _weighted([1 / len(parts)] * len(parts), parts)
         case SignedSum():
             for seed in shared:
                 signed = zip(number.terms, [part.ends[seed] for part in parts], strict=True)
                 terms = [(sign * each[sign < 0], sign * each[sign > 0]) for (sign, _), each in signed]
                 ends[seed] = _by_end(_total, terms)
+            weights = _weighted([sign for sign, _ in number.terms], parts)
         case Quotient():
             (above, below), center = parts, parts[1].mean
             quotients = {seed: _quotient(above.ends[seed], below.ends[seed]) for seed in shared}
@@ -493,7 +504,18 @@ def combined(number: Number, parts: Sequence[NumberValues], seeds: Sequence[int]
         case _:
             pass
     known = {seed: each for seed, each in ends.items() if not any(map(math.isnan, each))}
-    return NumberValues(ends=known, limits=limits, step=step, rounding=rounding)
+    return NumberValues(ends=known, limits=limits, step=step, rounding=rounding, weights=weights)
+
+
+def _weighted(factors: Sequence[float], parts: Sequence[NumberValues]) -> dict[Quantity, float] | None:
+    """Return the weights of quantities in a weighted sum of numbers; None if one of these has none."""
+    found: dict[Quantity, float] = {}
+    for factor, part in zip(factors, parts, strict=True):
+        if part.weights is None:
+            return None
+        for quantity, weight in part.weights.items():
+            found[quantity] = found.get(quantity, 0.0) + factor * weight
+    return found
 
 
 def printed_effect(comparison: Comparison, printed: Mapping[tuple[str, CellKey], float]) -> float | None:
@@ -561,14 +583,12 @@ class ComparableCells:
         )
         self._pools: dict[tuple[_Group, tuple[int, ...]], Pool | None] = {}
 
-    def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:
-        """Estimate how much a difference varies between seeds, from all comparable cells.
+    def pool(self, weights: Mapping[Quantity, float] | None, seeds: tuple[int, ...]) -> Pool | None:
+        """Estimate how much a weighted sum of quantities varies between seeds, from all comparable cells.
 
-        Return None with too few values. The degrees of freedom of a sum of variances are Satterthwaite's
-        (1946).
+        Return None without weights, and with too few values. Logarithms are only comparable with each other.
+        The degrees of freedom of a sum of variances are Satterthwaite's (1946).
         """
-        weights = _linear(comparison.left, 1.0, {})
-        weights = None if weights is None else _linear(comparison.right, -1.0, weights)
         if not weights:
             return None
 
@@ -615,30 +635,3 @@ class ComparableCells:
             }
             for trials in distinct.values()
         ]
-
-
-def _linear(number: Number, factor: float, found: dict[Quantity, float]) -> dict[Quantity, float] | None:
-    """Convert a number to a weighted sum: add its quantities and their weights to `found`.
-
-    Each weight is multiplied by `factor`. Return `found`. A number such as `a - b` is a weighted sum of
-    quantities. Return None for other numbers, such as a quotient or a maximum.
-    """
-    match number:
-        case Constant() | Ratio():
-            return found
-        case Quantity():
-            found[number] = found.get(number, 0.0) + factor
-            return found
-        case SignedSum():
-            terms = [(sign * factor, term) for sign, term in number.terms]
-        case Speedup():  # logarithms are only comparable with each other
-            slow, fast = (replace(each, metric=_LOG + each.metric) for each in (number.slow, number.fast))
-            terms = [(factor, slow), (-factor, fast)]
-        case Reduction() if number.function == "mean" or len(number.parts) == 1:
-            terms = [(factor / len(number.parts), part) for part in number.parts]
-        case _:
-            return None
-    for weight, term in terms:
-        if _linear(term, weight, found) is None:
-            return None
-    return found

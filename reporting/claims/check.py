@@ -221,6 +221,7 @@ def comparison_tests(
     names = {each.metric for each in iter_quantities(comparison)}
     found: list[PairedTest] = []
     left, right = map(results.values_of, number_parts(comparison))
+    both = results.values_of(SignedSum(((1, comparison.left), (-1, comparison.right))))
     complete = not results.gaps(comparison)
     alpha = look_level(tuple(map(len, results.looks)), 1 - claim.spec.level)
     at_bound = results.saturation(comparison) is not None
@@ -234,14 +235,14 @@ def comparison_tests(
             PairedTest(
                 differences={seed: low for seed, (low, _) in differences.items()},
                 highest={seed: high for seed, (_, high) in differences.items()} if censored else None,
-                region=comparison.accepted_range(max(left.step, right.step)),
-                rounding_sd=math.sqrt(left.rounding + right.rounding),
+                region=comparison.accepted_range(both.step),
+                rounding_sd=math.sqrt(both.rounding),
                 test=claim.spec.test,
                 complete=complete,
                 exact=bool(names) and names <= set(ANALYTIC_COSTS),
                 ties=sum(one == other and all(map(math.isinf, one)) for one, other in sides),
                 at_bound=at_bound,
-                pool=results.comparable.pool(comparison, seeds) if claim.spec.test == "pooled" else None,
+                pool=results.comparable.pool(both.weights, seeds) if claim.spec.test == "pooled" else None,
                 family=family,
                 alpha=alpha,
             )
