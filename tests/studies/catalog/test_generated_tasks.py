@@ -54,6 +54,12 @@ def test_its_settings_are_those_of_its_class(small, golden):
     golden(sorted(problem.message for problem in caught.value.problems))
 
 
+@pytest.mark.parametrize("name", ["parity", "chomsky_hierarchy", "listops", "induction_heads", "needle"])
+def test_lengths_have_a_maximum_whatever_their_default(name):
+    with pytest.raises(InvalidTableError, match=r"^lengths\.1: expected at most 1048576, got 1048577$"):
+        read_task_settings({"name": name, "lengths": [40, (1 << 20) + 1]})
+
+
 def test_sizes_that_do_not_fit_its_kind_are_reported(small, golden):
     with golden.raises(TaskError):
         _ = Small(name="small", columns=2).interface

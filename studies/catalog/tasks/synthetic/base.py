@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field, model_validator
 
@@ -71,11 +71,15 @@ class SyntheticTask(GeneratedTask, ABC):
         return RULES[self.name].draw(self, self.test_examples, name, generator)
 
 
+Lengths = Annotated[tuple[Length, Length], Field(strict=False)]
+"""The shortest and the longest length."""
+
+
 class LengthTask(SyntheticTask, ABC):
     """Base class for the `[task]` keys of a task with separate training and test lengths."""
 
     shortest: ClassVar[int] = 2
-    lengths: tuple[Length, Length] = Field(default=(3, 40), strict=False)
+    lengths: Lengths = (3, 40)
     """the shortest and the longest training sequence; all lengths between are equally frequent"""
     test_lengths: IncreasingLengths = ()
     """lengths at which the trained model is tested, each a test set that all trials share: a list, or `{

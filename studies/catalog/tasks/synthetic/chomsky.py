@@ -8,10 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import Field
-
 from ..generated import TaskSizes
-from .base import LengthTask, add_synthetic
+from .base import Lengths, LengthTask, add_synthetic
 
 EMPTY, FIRST_SYMBOL = 1, 2
 """The token at which an answer is predicted, and the first symbol of strings and answers; 0 is padding."""
@@ -67,7 +65,7 @@ class ChomskySettings(LengthTask):
     Its lengths count only the string, without the empty tokens at which the answer is predicted.
     """
 
-    lengths: tuple[int, int] = Field(default=(3, 40), strict=False)
+    lengths: Lengths = (3, 40)
     """the shortest and the longest training string; all lengths between are equally frequent"""
     problem: Literal[*PROBLEMS] = "parity_check"  # pyright: ignore[reportInvalidTypeForm]
     """the problem, one of the fifteen"""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pydantic import Field
-
 from ..generated import TaskSizes
-from .base import LengthTask, add_synthetic
+from .base import Lengths, LengthTask, add_synthetic
 
 ASK, CLOSE, FIRST_OPERATION, FIRST_DIGIT = 1, 2, 3, 7
 """The symbols: the query for the value, the end of a list, the operations that begin one, and the digits."""
@@ -25,7 +23,7 @@ class ListopsSettings(LengthTask):
     shortest: ClassVar = 4
     absent_keys: ClassVar = {"arguments": "a list of listops has at most 10 arguments"}
 
-    lengths: tuple[int, int] = Field(default=(500, 2000), strict=False)
+    lengths: Lengths = (500, 2000)
     """the shortest and the longest training expression; all lengths between are equally frequent"""
 
     def input_tokens(self, length: int) -> int:

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from .....grammar.vocabulary.spec import Reach
 from ..generated import TaskSizes
-from .base import LengthTask, SyntheticTask, add_synthetic
+from .base import Lengths, LengthTask, SyntheticTask, add_synthetic
 
 Size = Annotated[int, Field(ge=1, le=1 << 20)]
 TestShape = Annotated[tuple[Size, Size], Field(strict=False)]
@@ -122,7 +122,7 @@ class InductionSettings(LengthTask):
     """Keys of `[task]` for induction_heads: predict the symbol that followed an earlier trigger."""
 
     shortest: ClassVar = 3
-    lengths: tuple[int, int] = Field(default=(256, 256), strict=False)
+    lengths: Lengths = (256, 256)
     """the shortest and the longest training sequence; all lengths between are equally frequent"""
     vocab: int = Field(default=16, ge=2, le=1_000_000)
     """the number of symbols besides the trigger"""
@@ -146,7 +146,7 @@ class NeedleSettings(LengthTask):
         "filler": "the text of needle repeats 24 words in a fixed cycle",
     }
 
-    lengths: tuple[int, int] = Field(default=(64, 256), strict=False)
+    lengths: Lengths = (64, 256)
     """the shortest and the longest training sequence; all lengths between are equally frequent"""
 
     def length_fault(self, length: int) -> str | None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pydantic import Field
-
 from ..generated import TaskSizes
-from .base import LengthTask, add_synthetic
+from .base import Lengths, LengthTask, add_synthetic
 
 MODULUS = 5
 """The modulus of modular_arithmetic."""
@@ -72,7 +70,7 @@ class WordProblemSettings(LengthTask):
     """Keys of `[task]` for word_problem: each target is the product of all elements of a group so far."""
 
     shortest: ClassVar = 1
-    lengths: tuple[int, int] = Field(default=(1, 128), strict=False)
+    lengths: Lengths = (1, 128)
     """the shortest and the longest training sequence; all lengths between are equally frequent"""
     group: Literal["Z60", "S3", "S5", "A5", "A4xZ5"] = "S3"
     """the group whose elements are multiplied: the cyclic group of order 60; permutations of 3 or 5; even
