@@ -34,7 +34,8 @@ from ..storage.trial_files import CheckpointNote
 from ..studies.planning.memory_estimates import StepMemory
 from ..studies.planning.plan import Plan, PlannedTrial
 from ..studies.planning.trials_to_run import EarlierTrial
-from ..studies.schema.design import Design, PlannedRung
+from ..studies.resolve.grid import PlannedRung
+from ..studies.schema.design import Design
 from ..studies.schema.factors import SEED
 from ..studies.schema.settings import Level
 from ..studies.schema.source_sheet import Origin, SourcedSetting

@@ -25,14 +25,13 @@ from .presentation.kinds import (
 from .resolve.compatibility import StudyBudget
 from .resolve.draft import Draft, check_holes, check_levels, check_recipes, read_fragments
 from .resolve.gates import Gates
-from .resolve.grid import TrialSource, build_grid
+from .resolve.grid import PlannedRung, TrialSource, build_grid, planned_rungs
 from .resolve.template import TRIAL_TABLES, Template
 from .resolve.trial import Trial
 from .schema.design import (
     Design,
     DesignReader,
     Expansion,
-    PlannedRung,
     expand_tables,
     read_expansions,
 )
@@ -135,8 +134,8 @@ class Study:
 
     @property
     def planned_sizes(self) -> list[PlannedRung]:
-        """The models that expansions train at several sizes, with the length of each training."""
-        return [size for each in self.expansions.values() for size in each.planned_sizes(self)]
+        """The models of a ladder at each size, with the length of each training."""
+        return planned_rungs(self)
 
     @property
     def factors(self) -> Mapping[str, tuple[Level, ...]]:

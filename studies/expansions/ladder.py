@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 from pydantic import Field
 
 from ..resolve.costs import parameter_count, sequence_tokens
-from ..schema.design import Expansion, PlannedRung
-from ..schema.factors import SEED, level_name, short_level_names
+from ..resolve.grid import PlannedRung
+from ..schema.design import Expansion
+from ..schema.factors import SEED, short_level_names
 from ..schema.settings import BUDGET_KEYS, Level, TrialSettings
 from ..schema.tables import StudyTable
 from ..text.document import Diagnostics
@@ -111,29 +112,8 @@ class Ladder(Expansion):
             changes["optimizer"] = train.optimizer.model_copy(update={"lr": lr})
         return settings.with_train(**changes)
 
-    def planned_sizes(self, study: Study) -> list[PlannedRung]:
-        found: dict[PlannedRung, None] = {}
-        names = study.design.ladder
-        others = [
-            name for name, levels in study.factors.items() if name not in (*names, SEED) and len(levels) > 1
-        ]
-        for trial in study.trials:
-            settings, train = trial.settings, trial.settings.train
-            steps = train.epochs * train.steps_per_epoch
-            found[
-                PlannedRung(
-                    size=", ".join(str(trial.levels[name]) for name in names),
-                    others=", ".join(level_name(trial.levels[name]) for name in others),
-                    parameters=parameter_count(settings),
-                    steps=steps,
-                    tokens=steps * train.batch_size * sequence_tokens(settings),
-                    lr=train.optimizer.lr,
-                )
-            ] = None
-        return list(found)
-
     def plan_lines(self, study: Study, width: int) -> Iterator[str]:
-        rungs = self.planned_sizes(study)
+        rungs = study.planned_sizes
         words = f"sizes of {', '.join(self.sizes)}; {self.tokens_per_parameter:g} tokens for each parameter"
         yield ""
         yield from labelled_lines("ladder", words, width)

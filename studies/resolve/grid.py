@@ -17,7 +17,7 @@ from ...grammar.nodes import BlockNode, walk
 from ...grammar.vocabulary.spec import spec_of
 from ..catalog.metrics import MODEL_COSTS
 from ..schema.design import MAX_TRIALS
-from ..schema.factors import SEED, level_text
+from ..schema.factors import SEED, level_name, level_text
 from ..schema.limits import is_known_before
 from ..schema.settings import D_MODEL_PATH, RECIPE_PATH, Level, read_recipe
 from ..text.document import Diagnostics
@@ -25,7 +25,7 @@ from ..text.errors import StudyError
 from ..text.strict_model import InvalidTableError, ValidationProblem
 from ..text.toml_positions import KeyPath
 from .compatibility import StudyBudget
-from .costs import SizeMatch, parameter_count, step_flops
+from .costs import SizeMatch, parameter_count, sequence_tokens, step_flops
 from .draft import report_problem
 from .template import resolve_settings
 from .trial import CellKey, Kind, Trial, cell_key, first_of_each_kind
@@ -207,6 +207,42 @@ def training_difference(study: Study) -> str:
         largest = max(largest, abs(steps[cell] / steps.get(baseline, steps[cell]) - 1))
     percent = math.ceil(round(100 * largest, 6))
     return f"whole trainings differ by up to {percent} % in steps and FLOPs" if percent else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRung:
+    """A model of a ladder at one size, with the length and learning rate of its training.
+
+    `size` has the ladder's values, and `others` the levels of all other factors, as text.
+    """
+
+    size: str
+    others: str
+    parameters: int
+    steps: int
+    tokens: int
+    lr: float
+
+
+def planned_rungs(study: Study) -> list[PlannedRung]:
+    """Return each model of a study's ladder at each size, with all seeds as one; none without a ladder."""
+    ladder = study.design.ladder
+    varied = [name for name, levels in study.factors.items() if len(levels) > 1]
+    others = [name for name in varied if name not in (*ladder, SEED)]
+    found: dict[PlannedRung, None] = {}
+    for trial in study.trials if ladder else ():
+        settings, train = trial.settings, trial.settings.train
+        steps = train.epochs * train.steps_per_epoch
+        rung = PlannedRung(
+            size=", ".join(str(trial.levels[name]) for name in ladder),
+            others=", ".join(level_name(trial.levels[name]) for name in others),
+            parameters=parameter_count(settings),
+            steps=steps,
+            tokens=steps * train.batch_size * sequence_tokens(settings),
+            lr=train.optimizer.lr,
+        )
+        found[rung] = None
+    return list(found)
 
 
 def _decides_size(factor: str, sizes: Mapping[CellKey, int | None]) -> bool:

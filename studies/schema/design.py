@@ -50,21 +50,6 @@ if TYPE_CHECKING:
     from .tables import StudyTable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedRung:
-    """A model of a ladder at one size, with the length and learning rate of its training.
-
-    `size` has the ladder's values, and `others` the levels of all other factors, as text.
-    """
-
-    size: str
-    others: str
-    parameters: int
-    steps: int
-    tokens: int
-    lr: float
-
-
 class Expansion:
     """Base class of optional features that one key of a study file turns on, such as `[ladder]`.
 
@@ -123,10 +108,6 @@ class Expansion:
     def count_held(self, design: Design) -> int:
         """Return how many trials of a design this feature holds back before the first run."""
         return 0
-
-    def planned_sizes(self, study: Study) -> Sequence[PlannedRung]:
-        """Return an entry for each model at each size that this feature adds. All seeds share an entry."""
-        return ()
 
     def plan_lines(self, study: Study, width: int) -> Iterator[str]:
         """Yield the lines that this feature adds to a plan below its table of models."""
