@@ -44,7 +44,8 @@ class TermEffect:
     a single contrast if every factor has two levels. `p` comes from the F test of all columns of the term,
     corrected over the terms by Holm's procedure. `share` is η²: the term's type III sum of squares, divided
     by the total sum of squares around the mean. `aliases` of an estimated term are terms outside the model
-    that would bias it. `aliases` of another term are the terms that it is confounded with.
+    that would bias it. `aliases` of another term are the terms that it is confounded with. `varies_more` is
+    true if its intervals and its test have the variance of the effect itself, because it is larger.
     """
 
     term: Term
@@ -52,6 +53,7 @@ class TermEffect:
     p: float | None = None
     share: float | None = None
     aliases: tuple[Term, ...] = ()
+    varies_more: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,12 +171,12 @@ class FactorModel:
 
         The F statistic is b'[(X'X)⁻]⁻¹b / (k s²) (Searle 1971, section 5.5).
         """
-        squares, p = self._squares(self._places[term]), None
+        squares, p, inflation = self._squares(self._places[term]), None, self._inflation(term)
         if self.error:
             from scipy.special import fdtrc  # noqa: PLC0415 -- a table without tests does not need it
 
             degrees = self.columns.degrees(term)
-            f = squares / (degrees * self.error.variance * self._inflation(term))
+            f = squares / (degrees * self.error.variance * inflation)
             p = float(fdtrc(degrees, self.error.degrees, f))
         return TermEffect(
             term=term,
@@ -182,6 +184,7 @@ class FactorModel:
             p=p,
             share=squares / self._total if self._total else None,
             aliases=aliases,
+            varies_more=inflation > 1.0 + _ROUNDING,
         )
 
     def _squares(self, place: slice) -> float:

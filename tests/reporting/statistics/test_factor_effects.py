@@ -108,6 +108,16 @@ def test_p_is_that_of_the_f_test_where_seeds_and_cells_vary_alike():
     assert [effect.p for effect in effects] == pytest.approx(holm_adjusted(raw))
 
 
+def test_an_effect_that_varies_from_seed_to_seed_has_an_error_of_its_own():
+    terms = columns([(0, 0), (0, 1), (1, 0), (1, 1)], 4)
+    noise = np.array([1, -1, 1, -1, 1, 1, -1, -1, 1, -1, -1, 1, -1, 1, 1, -1.0])
+    by_seed = np.array([a * (-1) ** seed for a, seed in zip(terms.levels["a"], terms.seeds, strict=True)])
+    varied = by_term(FactorModel(terms, noise + 3.0 * by_seed))
+    assert varied["a",].varies_more
+    assert not varied["b",].varies_more
+    assert varied["a",].contrasts[0].error > varied["b",].contrasts[0].error
+
+
 def test_a_trial_of_several_cells_counts_once_in_the_noise():
     # the first level of a does not use b, so its three cells are the same two trials
     terms = columns(list(itertools.product(range(2), range(3))), 2)
