@@ -5,6 +5,7 @@ Intervals are from a bootstrap, which resamples runs within each task.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -91,8 +92,9 @@ def _cells(
         statistics["gap"] = optimality_gap(spec.target, sign=scores.sign)
     found = aggregate_all(runs, statistics, resamples=RESAMPLES, seed=BOOTSTRAP_SEED)
     count = sum(map(len, runs))
-    for each in found.values():
-        yield interval_cell(each, number.format, count)
+    for name, each in found.items():
+        bounds = (0.0, math.inf) if name == "gap" else scores.limits
+        yield interval_cell(each, number.format, count, bounds=bounds)
     if spec.baseline is None:
         return
     baseline = level_text(spec.baseline)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -115,15 +116,22 @@ def interval_cell(
     *,
     text: str = "",
     marks: tuple[str, ...] = (),
+    bounds: tuple[float, float] = (-math.inf, math.inf),
 ) -> Cell:
-    """Return a cell with a number and its interval, if any. `form` formats the number and both bounds."""
+    """Return a cell with a number and its interval, if any, within the `bounds` of possible numbers.
+
+    `form` formats the number and both ends.
+    """
     value, low, high = found
     half = None if low is None or high is None else (high - low) / 2
+    shown = Estimate(value=value, low=low, high=high, spread=half, n=count).within(bounds)
     return Cell(
         status=CellStatus.DONE,
-        estimate=Estimate(value=value, low=low, high=high, spread=half, n=count),
+        estimate=shown,
         text=text or form(value),
-        interval="" if low is None or high is None else f"[{form(low)}, {form(high)}]",
+        interval=""
+        if shown.low is None or shown.high is None
+        else f"[{form(shown.low)}, {form(shown.high)}]",
         marks=marks,
     )
 

@@ -56,6 +56,19 @@ def test_each_method_has_its_scores_over_all_tasks():
     assert "9,999 resamples, seed 0" in table.caption[-1]
 
 
+def test_intervals_of_two_seeds_stay_within_the_possible_scores():
+    shares = {**TABLE, "value": "accuracy", "bounds": {"accuracy": [0.5, 1]}, "target": 0.9}
+    factors = {"mixer": ["sa", "conv(k=9)"], "task": ["sort", "reverse"], "seed": [0, 1]}
+    studied = load_study(study_text(factors=factors, table=[shares]))
+    frames = [
+        trial_frame(made_row(trial, {"accuracy": 0.99 if trial.seed else 0.55}, number))
+        for number, trial in enumerate(studied.trials)
+    ]
+    (iqm, mean, median, gap, _), _ = build_table(studied, studied.tables[0], pl.concat(frames)).cells
+    assert {cell.interval for cell in (iqm, mean, median)} == {"[−1.000, 1.000]"}  # an accuracy of 0 is −1
+    assert gap.interval.startswith("[0.000, ")
+
+
 def test_without_bounds_a_loss_is_better_where_it_is_less():
     table = made(study(value="loss", bounds=None, target=None))
     assert table.columns[0] == "IQM ↓"
