@@ -315,7 +315,8 @@ _PAGES: Sequence[tuple[str, Any]] = (
         "`memory` is the largest of all models, with its parts. `match` names the size that is computed for "
         "each model so that costs match. `elsewhere` is the number of a search's points that other studies "
         "have trained. `ladder` has the sizes of [ladder], and `rungs` has the rungs of a search whose "
-        "fidelity is not epochs.",
+        "fidelity is not epochs. `max_seeds_note` is a sentence on seeds that have changed since there were "
+        "results.",
         study=(str, "study.name"),
         **_attributes(Plan, "study.title total subset_size counts left elsewhere estimate"),
         design=(Annotated[Mapping[str, Any], BeforeValidator(_design_facts)], "study.design"),
@@ -327,7 +328,7 @@ _PAGES: Sequence[tuple[str, Any]] = (
         memory=Annotated[Mapping[str, Any] | None, BeforeValidator(_memory_facts)],
         **_attributes(Plan, "data flops"),
         trials=Sequence[_PlannedTrial],
-        **_attributes(Plan, "noise"),
+        **_attributes(Plan, "noise max_seeds_note"),
     ),
     ("study coordinates", StudyCoordinates),
     _page(
@@ -460,11 +461,13 @@ _PAGES: Sequence[tuple[str, Any]] = (
     _page(
         "claim check",
         "The verdict on each claim of a study, with all of its comparisons. `ours` are the settings in the "
-        "study's file that are from neither the paper nor the program of the paper.",
+        "study's file that are from neither the paper nor the program of the paper. `changes` are sentences "
+        "on changes of seeds and claims since there were results.",
         study=str,
         overrides=Sequence[str],
         ours=Sequence[str],
         claims=Sequence[ClaimResult],
+        changes=Sequence[str],
     ),
     _page(
         "paper show",

@@ -26,6 +26,7 @@ from .added_seeds import next_seeds as next_seeds
 from .claims.cell_values import CellResults as CellResults
 from .claims.check import check_claims as check_claims
 from .claims.check import needs_metrics as needs_metrics
+from .claims.terminal import changes_after_results as changes_after_results
 from .claims.terminal import claims_to_terminal as claims_to_terminal
 from .claims.terminal import explanations as explanations
 from .curves.curve import build_curve as build_curve

@@ -285,23 +285,50 @@ def _count_other_versions(study: Study, outcomes: pl.DataFrame, code: str) -> in
 def unused_seeds_sentence(study: Study, table: TableKind, outcomes: pl.DataFrame) -> str:
     """Return a sentence on stored seeds that a table leaves out; "" if there are none.
 
-    They are seeds that were added later, or those of other studies. A table that asks for seeds uses them, at
-    levels that allow for it.
+    They are seeds that were added later, those of other studies, and those that the study's file has no
+    longer. A table that asks for seeds uses later seeds, at levels that allow for them.
     """
-    if table.asks_for_seeds or study.search is not None or not study.later_seeds:
+    if study.search is not None:
         return ""
-    own = {trial.id for trial in study.cells}
-    cells = (each for each in study.with_later_seeds().cells if each.id not in own and table.shows(each))
-    later = {trial.id: trial.seed for trial in cells}
-    stored = outcomes.select("study", "trial").filter(has_trial(later))
     parts: list[str] = []
-    for name in sorted(stored["study"].unique(), key=lambda each: (each != study.name, each)):
-        found = sorted(later[trial] for trial in stored.filter(study=name)["trial"])
-        seeds = f"seed{'' if found[0] == found[-1] else 's'} {number_range(found)}"
-        why = "added while a claim or another table was undecided"
-        why = why if name == study.name else f"trained for the study {name}"
-        parts.append(f"{plural(len(found), 'stored trial')} of {seeds}, {why}")
+    if study.later_seeds and not table.asks_for_seeds:
+        own = {trial.id for trial in study.cells}
+        cells = (each for each in study.with_later_seeds().cells if each.id not in own and table.shows(each))
+        later = {trial.id: trial.seed for trial in cells}
+        stored = outcomes.select("study", "trial").filter(has_trial(later))
+        for name in sorted(stored["study"].unique(), key=lambda each: (each != study.name, each)):
+            found = [later[trial] for trial in stored.filter(study=name)["trial"]]
+            why = "added while a claim or another table was undecided"
+            why = why if name == study.name else f"trained for the study {name}"
+            parts.append(f"{_trials_of_seeds(found)}, {why}")
+    if dropped := [trial.seed for trial in dropped_seeds(study, outcomes) if table.shows(trial)]:
+        parts.append(f"{_trials_of_seeds(dropped)}, which the study's file leaves out")
     return one_line(f"Left out: {'; '.join(parts)}.") if parts else ""
+
+
+def dropped_seeds(study: Study, outcomes: pl.DataFrame) -> list[Trial]:
+    """Return the done trials of a grid whose seeds its file leaves out, as if they were its cells."""
+    if study.is_adaptive:
+        return []
+    done = outcomes.select("study", "trial", "seed", "status").filter(study=study.name, status="done")
+    others = sorted(set(done["seed"]).difference(study.seeds, study.later_seeds))
+    trials = set(done["trial"])
+    return [trial for trial in study.trials_of_seeds(others) if trial.id in trials]
+
+
+def dropped_seeds_sentence(study: Study, outcomes: pl.DataFrame) -> str:
+    """Return a sentence for claims on the seeds that the study's file leaves out; "" if there are none."""
+    if not (found := [trial.seed for trial in dropped_seeds(study, outcomes)]):
+        return ""
+    return (
+        f"the study's file leaves out {_trials_of_seeds(found)}: verdicts are valid only if the seeds were "
+        "chosen before any result was seen"
+    )
+
+
+def _trials_of_seeds(seeds: Collection[int]) -> str:
+    one = min(seeds) == max(seeds)
+    return f"{plural(len(seeds), 'stored trial')} of seed{'' if one else 's'} {number_range(sorted(seeds))}"
 
 
 SOLVED_LENGTH = "max_length"

@@ -167,14 +167,18 @@ class Study:
         later = self.later_seeds
         if not later or any(trial.levels[SEED] == later[0] for trial in self.cells):
             return self  # there is nothing to add, or it is there already
+        added = self.trials_of_seeds(later)
+        return replace(self, source=replace(self.source, cells=(*self.cells, *added)))
+
+    def trials_of_seeds(self, seeds: Sequence[int]) -> list[Trial]:
+        """Return the trials that all cells would have with these seeds instead of their own."""
         first = self.seeds[0]
         starts = [trial for trial in self.cells if trial.levels[SEED] == first]
-        added = [
+        return [
             Trial(study=self.name, levels={**trial.levels, SEED: seed}, settings=trial.common, seed=seed)
-            for seed in later
+            for seed in seeds
             for trial in starts
         ]
-        return replace(self, source=replace(self.source, cells=(*self.cells, *added)))
 
     def with_trials(self, added: Sequence[Trial]) -> Study:
         """Return a copy of the study with these additional trials."""

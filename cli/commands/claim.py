@@ -31,7 +31,9 @@ def check(study: LastRunStudy = None, *, results: ResultsOption = None, as_json:
     has_no_results = cli.note_missing_results(chosen)
     if as_json:
         ours, overrides = chosen.study.source_sheet.names("ours"), chosen.study.document.overrides
-        print_page("claim check", study=chosen.study.name, overrides=overrides, ours=ours, claims=found)
+        changes = reporting.changes_after_results(chosen.study, now.outcomes, chosen.store)
+        page = {"overrides": overrides, "ours": ours, "claims": found, "changes": changes}
+        print_page("claim check", study=chosen.study.name, **page)
     else:
         ids = {trial.id for trial in chosen.study.trials} | set(now.counted_outcomes["trial"])
         sentences = reporting.explanations(chosen.study, found, now.outcomes, chosen.store)

@@ -23,7 +23,7 @@ from ...studies.presentation.metric_words import describe_metrics
 from ...studies.resolve.trial import Trial, cell_key
 from ...studies.study import Study
 from ...studies.text.units import degrees_of_freedom, listed
-from ..outcomes import overrides_sentence, stale_sentences, unlearnt_sentence
+from ..outcomes import dropped_seeds_sentence, overrides_sentence, stale_sentences, unlearnt_sentence
 from ..statistics.estimates import TESTS
 from ..statistics.speedup import BOUND_WORDS, FIRST_SENTENCE, HALFWAY_SENTENCE, format_ratio
 from .verdicts import (
@@ -310,13 +310,21 @@ def measured_sentences(study: Study) -> tuple[str, ...]:
 def explanations(
     study: Study, checked: Sequence[ClaimResult], outcomes: pl.DataFrame, store: Store
 ) -> list[str]:
-    """Return the sentences below the claims of a study: on metrics, numbers, changes and settings.
-
-    Changes are those of `max_seeds`, seeds and claims since there were results.
-    """
-    notes = filter(None, (describe_max_seeds(study, store), describe_late_claims(study, store)))
-    changes = (f"{each if each.startswith('max_seeds') else each[0].upper() + each[1:]}." for each in notes)
+    """Return the sentences below the claims of a study: on metrics, numbers, changes and settings."""
+    changes = changes_after_results(study, outcomes, store)
     return [*measured_sentences(study), *legend(checked), *changes, *settings_sentences(study, outcomes)]
+
+
+def changes_after_results(study: Study, outcomes: pl.DataFrame, store: Store) -> list[str]:
+    """Return sentences on changes of `max_seeds`, seeds and claims since there were results."""
+    notes = (
+        describe_max_seeds(study, store),
+        dropped_seeds_sentence(study, outcomes),
+        describe_late_claims(study, store),
+    )
+    return [
+        f"{each if each.startswith('max_seeds') else each[0].upper() + each[1:]}." for each in notes if each
+    ]
 
 
 def settings_sentences(study: Study, outcomes: pl.DataFrame) -> tuple[str, ...]:

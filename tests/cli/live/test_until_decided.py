@@ -1,5 +1,6 @@
 """`study run --until-decided`: seeds are added while claims are undecided, and limits are reported."""
 
+import json
 import re
 from pathlib import Path
 from statistics import mean, stdev
@@ -164,6 +165,24 @@ def test_seeds_are_not_noted_as_added_if_no_result_was_decisive_before(run, stud
 
     assert "before it got" not in check([0])
     assert "before it got" not in check([0, 1, 2])  # one seed decides nothing
+
+
+def test_seeds_that_are_left_out_after_results_are_noted(run, study):
+    def write(seeds):
+        path = Path(study(header=""))
+        text = path.read_text(encoding="utf-8").replace("seed = [0, 1, 2]", f"seed = {seeds}")
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    assert run("study", "run", write([0, 1, 2]), "--local").exit_code == 0
+    assert json.loads(run("claim", "check", "tiny", "--json").stdout)["changes"] == []
+    path, told = write([0, 2]), "file leaves out 1 stored trial of seed 1"
+    assert told in words_of(run("claim", "check", path))
+    (change,) = json.loads(run("claim", "check", path, "--json").stdout)["changes"]
+    assert told in change
+    table = '\n[[table]]\nname = "ends"\nrows = "mixer"\nvalue = "loss"\n'
+    Path(path).write_text(Path(path).read_text(encoding="utf-8") + table, encoding="utf-8")
+    assert "Left out: 1 stored trial of seed 1, which" in words_of(run("table", "render", path))
 
 
 def test_a_max_seeds_without_anything_to_decide_is_reported(run, study):

@@ -65,7 +65,8 @@ def test_intervals_of_two_seeds_stay_within_the_possible_scores():
         for number, trial in enumerate(studied.trials)
     ]
     (iqm, mean, median, gap, _), _ = build_table(studied, studied.tables[0], pl.concat(frames)).cells
-    assert {cell.interval for cell in (iqm, mean, median)} == {"[−1.000, 1.000]"}  # an accuracy of 0 is −1
+    assert all(cell.estimate.low >= -1 for cell in (iqm, mean, median))  # the score of an accuracy of 0
+    assert all(cell.interval.endswith(", 1.000]") for cell in (iqm, mean, median))
     assert gap.interval.startswith("[0.000, ")
 
 
