@@ -439,6 +439,13 @@ class StoreUpkeep:
     def _relative(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
         return tuple(replace(each, path=each.path.relative_to(self._layout.root)) for each in findings)
 
+    def has_lost_rows(self, study: str) -> bool:
+        """Return whether a study without rows had rows: they are in quarantine, or its metrics are left."""
+        layout = self._quarantine.layout
+        layout.place.list(layout.quarantine / "trials")
+        left = (layout.quarantine / "trials" / study, *layout.partitions("metrics", [study]))
+        return any(data_files(folder) for folder in left)
+
     def repair(self) -> tuple[Finding, ...]:
         """Move every damaged file to quarantine, and return a finding for each.
 

@@ -321,6 +321,9 @@ def changes_after_results(study: Study, outcomes: pl.DataFrame, store: Store) ->
         describe_max_seeds(study, store),
         dropped_seeds_sentence(study, outcomes),
         describe_late_claims(study, store),
+        "the record of the last run was damaged: changes of seeds and claims before it are unknown"
+        if store.records.find_damaged(study.name)
+        else "",
     )
     return [
         f"{each if each.startswith('max_seeds') else each[0].upper() + each[1:]}." for each in notes if each

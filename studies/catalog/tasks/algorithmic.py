@@ -206,7 +206,7 @@ for _task in (
         vocab=100,
         settings=SymbolSettings,
         unguessable_reach=lambda _length: Reach(left=0, right=0),
-        summary="x to x",
+        summary="x to x, which needs no mixer",
     ),
     AlgorithmicTask(
         name="reverse",
@@ -229,7 +229,7 @@ for _task in (
         settings=SymbolSettings,
         doubles_length=True,
         unguessable_reach=lambda length: Reach(left=length, right=0),
-        summary="[x ; 0…0] to [0…0 ; x]; the length is that of x",
+        summary="[x ; 0…0] to [0…0 ; x]; the length is that of x; the zeros count in accuracies",
     ),
     AlgorithmicTask(
         name="duplicate",
@@ -237,7 +237,7 @@ for _task in (
         settings=SymbolSettings,
         doubles_length=True,
         unguessable_reach=lambda length: Reach(left=length, right=0),
-        summary="[x ; 0…0] to [x ; x]; the length is that of x",
+        summary="[x ; 0…0] to [x ; x]; the length is that of x; both x count in accuracies",
     ),
     AlgorithmicTask(
         name="addition",

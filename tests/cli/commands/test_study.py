@@ -312,3 +312,14 @@ def test_show_knows_a_study_that_ran_by_its_name(run, tiny):
 def test_show_of_a_study_without_sources_says_so(run, tiny):
     told = run("study", "show", tiny, "--sources").stdout
     assert "sources unknown" in told
+
+
+@pytest.mark.parametrize("loss", ["deleted", "damaged"])
+def test_lost_trials_are_not_called_untrained(run, tiny, loss):
+    store_outcome(load_study(tiny).trials[0], Store("results"))
+    for file in Path("results/trials").rglob("*.parquet"):
+        file.unlink() if loss == "deleted" else file.write_bytes(file.read_bytes()[:-9])
+    for words in (("study", "status"), ("table", "render")) * 2:
+        told = run(*words, tiny).stderr
+        assert "are lost or damaged: activemem store check" in told
+        assert "train it" not in told

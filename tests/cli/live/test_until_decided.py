@@ -183,6 +183,9 @@ def test_seeds_that_are_left_out_after_results_are_noted(run, study):
     table = '\n[[table]]\nname = "ends"\nrows = "mixer"\nvalue = "loss"\n'
     Path(path).write_text(Path(path).read_text(encoding="utf-8") + table, encoding="utf-8")
     assert "Left out: 1 stored trial of seed 1, which" in words_of(run("table", "render", path))
+    Path("results/studies/tiny.json").write_text("{", encoding="utf-8")
+    run("study", "status", "tiny")  # moves the damaged record away
+    assert "changes of seeds and claims before it are unknown" in words_of(run("claim", "check", path))
 
 
 def test_a_max_seeds_without_anything_to_decide_is_reported(run, study):
