@@ -196,7 +196,7 @@ class _Conv:
 conv: _Conv
 
 class _Delta(Recipe):
-    """The block `delta`: delta rule: the stored value of a key moves towards its new value."""
+    """The block `delta`: delta rule, gated or not: the stored value of a key moves towards its new value."""
 
     def __call__(
         _self,
@@ -209,7 +209,7 @@ class _Delta(Recipe):
         head_norm: Literal["rms", "none"] | Placeholder = "rms",
         output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "none",
     ) -> Recipe:
-        """Delta rule: the stored value of a key moves towards its new value: S_t = a_t (I − β_t k_t k_tᵀ) S_{t−1} + β_t k_t v_tᵀ, β_t = σ(W_β x_t), twice that if negative; a_t = 1, with a gate exp(−exp(A_h) softplus(W_a x_t + b_h)); y_t = concat_h norm(S_tᵀ q_t / √head_width) · W_o.
+        """Delta rule, gated or not: the stored value of a key moves towards its new value: S_t = a_t (I − β_t k_t k_tᵀ) S_{t−1} + β_t k_t v_tᵀ, β_t = σ(W_β x_t), twice that if negative; a_t = 1, with a gate exp(−exp(A_h) softplus(W_a x_t + b_h)); y_t = concat_h norm(S_tᵀ q_t / √head_width) · W_o.
 
         heads: number of heads; whole number, 1 to 1024.
         head_width: width of one head; whole number, 1 to 4096.
@@ -928,7 +928,7 @@ class _Sa(Recipe):
         heads: number of heads; whole number, 1 to 1024.
         head_width: width of one head; whole number, 1 to 4096.
         pos: relative: distance vectors added to keys; rope: rotated queries and keys; alibi: scores decreasing with distance; t5: a learned bias for each bucket of distances; none, relative, rope, alibi or t5.
-        span: visible tokens on each side, 0 for all; whole number, 0 to 65536.
+        span: sliding window: visible tokens on each side, 0 for all; whole number, 0 to 65536.
         adaptive: whether each head learns its span; true or false.
         ramp: length in tokens of the ramp at the end of an adaptive span; whole number, 2 to 65536.
         self: whether the span of a causal model includes the position itself; true or false.

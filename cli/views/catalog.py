@@ -139,6 +139,9 @@ def kinds_with(name: str, kinds: Sequence[str], *, is_key: bool) -> list[str]:
     found = [kind for kind in kinds if name in names[kind]]
     if found or is_key:
         return found
+    if described := _described_by(name, kinds):
+        names_found = ", ".join(described)
+        raise ActivememError(f"no name is '{name}'; these words describe: {names_found}")
     if len(kinds) > 1 and (message := unknown_key(name)):
         raise ActivememError(message)
     if "blocks" in kinds and not re.fullmatch(r"[\w-]+", name):
@@ -150,6 +153,26 @@ def kinds_with(name: str, kinds: Sequence[str], *, is_key: bool) -> list[str]:
     kind = "name" if len(kinds) > 1 else _singular(kinds[0])
     keys = key_names() if len(kinds) > 1 else set[str]()
     raise ActivememError(f"unknown {kind} '{name}'{nearest_hint(name, keys.union(*names.values()))}")
+
+
+def _described_by(text: str, kinds: Sequence[str]) -> list[str]:
+    """Return the names whose descriptions have all of several words, such as `delta` for "gated delta"."""
+    words = set(text.lower().split())
+    if len(words) < 2 or not re.fullmatch(r"[\w ]+", text):
+        return []
+    texts: list[tuple[str, str]] = []
+    for kind in kinds:
+        if kind == "blocks":
+            specs = [spec for name in registered_names() if (spec := lookup(name)) is not None]
+            texts += [
+                (each.name, " ".join([each.summary, *(one.meaning for one in each.parameters)]))
+                for each in specs
+            ]
+        elif kind == "tasks":
+            texts += [(name, require_task(name).summary) for name in task_names()]
+        elif kind == "metrics":
+            texts += [(name, METRICS[name].title) for name in METRICS]
+    return [name for name, described in texts if words <= set(re.findall(r"\w+", described.lower()))]
 
 
 def _singular(kind: str) -> str:

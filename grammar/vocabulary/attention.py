@@ -184,7 +184,7 @@ define(
                 "decreasing with distance; t5: a learned bias for each bucket of distances",
                 ("none", "relative", "rope", "alibi", "t5"),
             ),
-            integer("span", "visible tokens on each side, 0 for all", (0, 65536), 0),
+            integer("span", "sliding window: visible tokens on each side, 0 for all", (0, 65536), 0),
             ADAPTIVE,
             RAMP,
             SELF,

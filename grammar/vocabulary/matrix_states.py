@@ -190,7 +190,7 @@ define(
     ),
     _recurrence(
         "delta",
-        "delta rule: the stored value of a key moves towards its new value",
+        "delta rule, gated or not: the stored value of a key moves towards its new value",
         "S_t = a_t (I − β_t k_t k_tᵀ) S_{t−1} + β_t k_t v_tᵀ, β_t = σ(W_β x_t), twice that if negative; "
         "a_t = 1, with a gate exp(−exp(A_h) softplus(W_a x_t + b_h)); "
         "y_t = concat_h norm(S_tᵀ q_t / √head_width) · W_o",
