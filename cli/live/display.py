@@ -216,7 +216,7 @@ class Display(Listener):
                     trial = self._progress.trial(event.trial)
                     names = self._columns.cells(trial, _MAX_TRIAL_NAME_WIDTH)
                     place = f"epoch {event.epoch}" if event.epoch else f"step {event.step}"
-                    if event.step == trial.common.train.steps_per_epoch:  # before the last evaluations
+                    if event.step == (event.epoch + 1) * trial.common.train.steps_per_epoch:
                         place = f"the end of epoch {event.epoch + 1}"
                     words = ["continues", "  ".join(name.strip() for name in names), "from", place]
                     died = f", where {plural(event.deaths, 'process')} died" if event.deaths else ""

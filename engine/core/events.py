@@ -27,8 +27,9 @@ from .process import Stop
 class Started:
     """Event: a trial starts or resumes.
 
-    It resumes after `epoch` whole epochs and `step` steps of the next one. `deaths` counts the processes that
-    have died after an earlier start there.
+    It resumes after `epoch` whole epochs and `step` steps in all, also of the next epoch. If these are all
+    steps of that epoch, only its evaluation is missing. `deaths` counts the processes that have died after an
+    earlier start there.
     """
 
     trial: str

@@ -286,7 +286,12 @@ class _Round:
             from .step_times import short_grid_seconds  # noqa: PLC0415 -- not needed if the user decides
 
             trained, times = missing[: self.arguments.max_trials], TimeEstimator(store.trials(), study.trials)
-            seconds = short_grid_seconds(study, trained, times, machine)
+            shares = {
+                job.trial.id: job.earlier.share_left(job.trial.settings)
+                for job in jobs
+                if job.earlier is not None
+            }
+            seconds = short_grid_seconds(study, trained, times, machine, shares)
             local = seconds is not None
             if seconds is not None and missing:
                 listener.training_here(len(trained), seconds)

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from types import MappingProxyType
 
 import torch
 
@@ -31,13 +32,17 @@ ASSUMED_SPEED: Speed = ((0.0, 0.02), (1e10, 1.02))
 
 
 def short_grid_seconds(
-    study: Study, trials: Sequence[Trial], times: TimeEstimator, machine: Machine
+    study: Study,
+    trials: Sequence[Trial],
+    times: TimeEstimator,
+    machine: Machine,
+    shares: Mapping[str, float] = MappingProxyType({}),
 ) -> float | None:
     """Estimate the seconds to train a short grid in this process, one trial after another.
 
-    Return None if Ray should train the trials. Ray trains long grids, searches, and grids on a cluster, on
-    several GPUs or with a memory limit. If the plan has no estimate for a trial, some of its steps are
-    measured.
+    `shares` are the shares of the work that are left of trials that continue others. Return None if Ray
+    should train the trials. Ray trains long grids, searches, and grids on a cluster, on several GPUs or with
+    a memory limit. If the plan has no estimate for a trial, some of its steps are measured.
     """
     if study.search is not None or machine.address is not None:
         return None
@@ -45,13 +50,16 @@ def short_grid_seconds(
         return None
     workers = int(cpus_here() / machine.cpus)
     limit = max_seconds_in_process(workers)
-    known = [times.estimate(trial).seconds for trial in trials]
-    unknown = [trial.settings for trial, seconds in zip(trials, known, strict=True) if seconds is None]
+    known = [times.estimate(trial).scaled(shares.get(trial.id, 1.0)).seconds for trial in trials]
+    unknown = [trial for trial, seconds in zip(trials, known, strict=True) if seconds is None]
     total = sum(seconds for seconds in known if seconds is not None)
     if unknown and total <= limit:
-        steps = steps_to_measure(unknown)
+        steps = steps_to_measure([trial.settings for trial in unknown])
         speed = measure_speed(steps, machine) or ASSUMED_SPEED
-        total += sum(trial_seconds(settings, speed, grows_every=2) for settings in unknown)
+        total += sum(
+            trial_seconds(trial.settings, speed, grows_every=2) * shares.get(trial.id, 1.0)
+            for trial in unknown
+        )
     return total if total <= limit else None
 
 

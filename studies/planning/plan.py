@@ -22,11 +22,9 @@ from ..last_run import describe_max_seeds
 from ..presentation.changes import BASELINE, change_name
 from ..resolve.costs import (
     SizeMatch,
-    flops_of_test,
     longest_length,
     longest_tokens,
     max_learnable_length,
-    max_training_flops,
     max_trial_flops,
     parameter_count,
     reach,
@@ -327,7 +325,7 @@ def make_plan(
     asked = {trial.id for trial in study.trials} if only is None else set(only)
     to_run = trials_to_run(study, store, statuses, only=asked - held_back)
     earlier = _earlier_trials(store, to_run)
-    shares = {each.id: _share_left(each.settings, earlier[each.id]) for each in to_run if each.id in earlier}
+    shares = {each.id: earlier[each.id].share_left(each.settings) for each in to_run if each.id in earlier}
     planned = tuple(
         PlannedTrial(
             trial=one,
@@ -399,12 +397,6 @@ def _count_points_elsewhere(study: Study, outcomes: pl.DataFrame) -> int:
     """Count the points of a search that other studies have trained."""
     levels = map(json.loads, outcomes_elsewhere(study, outcomes)["factors"])
     return len({tuple(map(each.get, study.dimensions)) for each in levels})
-
-
-def _share_left(settings: TrialSettings, earlier: EarlierTrial) -> float:
-    """Return the share of a trial's work that is left if it continues an earlier trial."""
-    training, test = max_training_flops(settings), flops_of_test(settings)
-    return (training * (1 - earlier.epochs / settings.train.epochs) + test) / (training + test)
 
 
 def _costliest(trials: Sequence[Trial]) -> list[Trial]:

@@ -24,10 +24,11 @@ from ...storage.rows import KEY_COLUMNS, has_trial
 from ...storage.trial_files import STARTS_FILE, begun_trials, read_begun
 from ..catalog.optimisers import rates_depend_on_length
 from ..last_run import other_files
+from ..resolve.costs import flops_of_test, max_training_flops
 from ..resolve.trial import CellKey, Trial, cell_key, settings_from_json, training_id, trial_id
 from ..schema.factors import NamedLevels, level_text
 from ..schema.search_settings import SearchBudget
-from ..schema.settings import Level
+from ..schema.settings import Level, TrialSettings
 from ..study import Study, load_recorded_study, load_study
 from ..text.errors import StudyError, StudyFault
 
@@ -187,6 +188,11 @@ class EarlierTrial:
 
     trial: str
     epochs: int
+
+    def share_left(self, settings: TrialSettings) -> float:
+        """Return the share of a trial's work that is left if it continues this trial."""
+        training, test = max_training_flops(settings), flops_of_test(settings)
+        return (training * (1 - self.epochs / settings.train.epochs) + test) / (training + test)
 
 
 class EarlierTrials:

@@ -89,9 +89,9 @@ def test_a_finished_trial_is_one_line():
         (3, 150, 0, "epoch 3"),
         (0, 20, 0, "step 20"),
         (0, 0, 2, "step 0, where 2 processes died"),
-        (3, PAIR[0].common.train.steps_per_epoch, 0, "the end of epoch 4"),
+        (3, 4 * PAIR[0].common.train.steps_per_epoch, 0, "the end of epoch 4"),
     ],
-    ids=["after epochs", "amid the first", "after deaths", "before the last evaluations"],
+    ids=["after epochs", "amid the first", "after deaths", "before an evaluation"],
 )
 def test_a_trial_that_continues_says_where(epoch, step, deaths, place, capsys):
     progress, console = StudyProgress(total=1, stored={}), Console(stderr=True, highlight=False)

@@ -40,6 +40,15 @@ def test_a_short_grid_trains_in_this_process_and_says_so_once(tiny, tmp_path):
     assert len(said.here) == 1
 
 
+def test_trials_that_continue_others_take_only_what_is_left_of_them(monkeypatch, tiny, tmp_path):
+    monkeypatch.setattr(step_times, "_measure_step", lambda *_: 0.01)
+    study, said = load_study(tiny, ["factors.seed=[0]", "study.keep_checkpoints=true"]), Said()
+    run_study(study, Store(tmp_path), HERE, said)
+    more = load_study(tiny, ["factors.seed=[0]", "task.test_lengths=[3]"])
+    run_study(more, Store(tmp_path), HERE, said)
+    assert said.here[1][1] < said.here[0][1] / 2
+
+
 @pytest.mark.parametrize("cores", [1, 2, 64])
 def test_a_grid_of_some_minutes_trains_here_where_few_cores_would_share_it(
     monkeypatch, tiny, tmp_path, cores
