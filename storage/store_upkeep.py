@@ -283,7 +283,9 @@ def _incomplete(quarantine: Quarantine) -> Iterator[Finding]:
         path = quarantine.layout.attempt_file("metrics", study, trial, attempt)
         reason = "metrics of this trial are lost; study run trains the trial again"
         if trial not in trained_again:
-            reason = "metrics of this trial are lost, or were not copied with its row"
+            reason = (
+                "metrics of this trial are lost, or were not copied with its row: copy them, or forget it"
+            )
         yield _finding(FindingKind.INCOMPLETE, path, reason)
 
 
@@ -440,11 +442,12 @@ class StoreUpkeep:
         return tuple(replace(each, path=each.path.relative_to(self._layout.root)) for each in findings)
 
     def has_lost_rows(self, study: str) -> bool:
-        """Return whether a study without rows had rows: they are in quarantine, or its metrics are left."""
+        """Return whether a study has lost all its rows: they are in quarantine, or its metrics are left."""
         layout = self._quarantine.layout
         layout.place.list(layout.quarantine / "trials")
         left = (layout.quarantine / "trials" / study, *layout.partitions("metrics", [study]))
-        return any(data_files(folder) for folder in left)
+        own = layout.partitions("trials", [study])
+        return not any(map(data_files, own)) and any(map(data_files, left))
 
     def repair(self) -> tuple[Finding, ...]:
         """Move every damaged file to quarantine, and return a finding for each.

@@ -489,7 +489,14 @@ def outline_studies(
 
 
 def _ran(store: Store, stored: pl.DataFrame) -> set[str]:
-    return {name for name in stored["study"].unique() if store.records.load(name) is not None}
+    """Return the recorded studies that have stored trials, also if these are trials of another study, too."""
+    recorded, ids = set(store.records.names()), set(stored["trial"])
+    found = recorded.intersection(stored["study"])
+    for name in recorded - found:
+        study = _load_or_fail(name, store)
+        if isinstance(study, Study) and any(trial.id in ids for trial in study.trials):
+            found.add(name)
+    return found
 
 
 def _load_or_fail(name: str, store: Store) -> Study | StudyError:

@@ -35,8 +35,8 @@ def check(*, results: ResultsOption = None, as_json: JsonOption = False) -> None
 def repair(*, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """Move damaged files to the store's quarantine.
 
-    Trials whose rows, metrics or weights are lost are trained again by `study run`. Exits with 1 if something
-    cannot be repaired.
+    Trials whose rows or weights are lost, or whose metrics were damaged, are trained again by `study run`.
+    Exits with 1 if something cannot be repaired.
     """
     store = _open_store(results)
     _report_faults(store, results, store.upkeep.repair(), as_json=as_json)

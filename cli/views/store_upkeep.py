@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 
+import polars as pl
+
 from ...storage import Store
 from ...storage.store_upkeep import Finding, FindingKind, Forgotten, StoreCheck
+from ...studies.schema.factors import level_text
 from ...studies.text.units import format_bytes, plural
 from ..missing_results import store_command
 
@@ -37,8 +41,12 @@ def format_clean(found: Sequence[Finding], *, dry: bool) -> list[str]:
     return [*_lines(found), f"{verb}: {plural(len(found), 'leftover')}, {size}"]
 
 
-def format_forgotten(gone: Forgotten) -> list[str]:
-    """List the removed parts of a study. In a dry run, they are the parts to remove."""
+_MAX_TRIALS = 30
+"""The number of trials that a dry run lists."""
+
+
+def format_forgotten(gone: Forgotten, rows: pl.DataFrame) -> list[str]:
+    """List the removed parts of a study. In a dry run, list the parts to remove, and the trials in `rows`."""
     kept = [
         f"  {plural(count, 'trial')} kept as those of {study} (--shared removes them)"
         for study, count in gone.passed_on.items()
@@ -51,7 +59,12 @@ def format_forgotten(gone: Forgotten) -> list[str]:
         f"{plural(len(gone.files), 'file')} of models and checkpoints, {format_bytes(gone.bytes)}"
     ] * bool(gone.files)
     head = f"{gone.study}: {plural(len(gone.trials), 'trial')} {verb}"
-    return [head, *(f"  {part}" for part in parts), *kept]
+    listed: list[str] = []
+    for text, status in [] if gone.removed else rows.select("factors", "status").iter_rows():
+        levels = ", ".join(f"{name}={level_text(level)}" for name, level in json.loads(text).items())
+        listed.append(f"  {status:<7} {levels}")
+    more = [f"  and {len(listed) - _MAX_TRIALS} more (--json lists all)"] if len(listed) > _MAX_TRIALS else []
+    return [head, *(f"  {part}" for part in parts), *kept, *listed[:_MAX_TRIALS], *more]
 
 
 def _totals(store: Store, found: StoreCheck) -> str:

@@ -206,7 +206,7 @@ def test_metrics_that_were_not_copied_with_their_rows_are_a_finding(root):
     shutil.rmtree(root / "metrics")
     assert store.latest_attempts() == {make_trial_id(1): ("done", 0)}
     (found,) = store.upkeep.check().findings
-    assert found.reason == "metrics of this trial are lost, or were not copied with its row"
+    assert found.reason.endswith(" are lost, or were not copied with its row: copy them, or forget it")
     assert store.upkeep.check().has_faults
 
 

@@ -323,3 +323,22 @@ def test_lost_trials_are_not_called_untrained(run, tiny, loss):
         told = run(*words, tiny).stderr
         assert "are lost or damaged: activemem store check" in told
         assert "train it" not in told
+
+
+def test_a_dry_run_of_forget_lists_the_trials(run, tiny):
+    make_partial_store(tiny)
+    dry = run("study", "forget", tiny, "--only", "task=not", "--dry-run").stdout.splitlines()
+    assert dry[0] == "tiny: 4 trials would be removed"
+    listed = [line.split(maxsplit=1) for line in dry if line.startswith("  done ")]
+    assert ["done", "mixer=sa(heads=1, head_width=4), task=not, seed=0"] in listed
+    assert len(listed) == 4
+    gone = run("study", "forget", tiny, "--only", "task=not").stdout
+    assert "mixer=" not in gone
+
+
+def test_a_study_whose_trials_belong_to_another_is_listed(run, tiny):
+    store = make_partial_store(tiny)
+    text = Path(tiny).read_text(encoding="utf-8").replace('name = "tiny"', 'name = "same"')
+    store.records.save("same", {"text": text, "overrides": [], "path": None})
+    listed = run("study", "list").stdout.splitlines()
+    assert [line.split()[0] for line in listed if line.startswith("  ")][:2] == ["same", "tiny"]
