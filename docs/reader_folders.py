@@ -9,6 +9,8 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
+from forked_programs import run_forked
+
 ROOT = Path(__file__).parent.parent
 TUTORIAL = ROOT / "docs" / "tutorial"
 RESULTS = TUTORIAL / "results"
@@ -22,13 +24,15 @@ _TEMP_FOLDER = tempfile.TemporaryDirectory()
 def folder_of_step(step: str | None) -> Path:
     """Return a folder with the reader's files and results at a step; the repository root without a step.
 
-    Step 0 is the README, whose reader has not yet begun the tutorial.
+    Step 0 is the README, whose reader has not yet begun the tutorial, and has only results of its study.
     """
     if step is None:
         return ROOT
     folder = Path(_TEMP_FOLDER.name, step)
     fill_folder(folder, int(step))
     shutil.copytree(RESULTS, folder / "results")
+    if step == "0":
+        run_forked("activemem study forget mine.toml --stale --yes", folder)
     return folder
 
 
