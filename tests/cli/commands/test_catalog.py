@@ -114,6 +114,16 @@ def test_an_unknown_name_is_refused_with_the_nearest(words, run, golden):
     golden(refused.stderr)
 
 
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [("gated delta", "delta, gdn2"), ("sliding window", "sa"), ("SMALLEST kernel foo", None)],
+)
+def test_the_words_of_a_description_find_the_names(words, found, run):
+    refused = run("show", words)
+    assert refused.exit_code == 2
+    assert refused.stderr.strip().endswith(f"these words describe: {found}") == (found is not None)
+
+
 def test_a_command_without_its_group_is_reported_with_the_group(run):
     refused = run("run", "mine.toml")
     assert (refused.exit_code, refused.stdout) == (2, "")
