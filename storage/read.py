@@ -330,7 +330,10 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         self._incomplete = set(now.filter(status=INCOMPLETE).select(_KEYS).iter_rows())
         self._known: dict[Path, set[str]] = {}  # the names of the files that were read, by folder
         self._listed: dict[Path, set[str]] = {}  # all names in the last listing, by folder
-        self._attempts: dict[str, dict[int, dict[str, Any]]] = {}  # all rows, by trial and attempt
+        self._rows: dict[str, dict[str, Any]] = {}
+        # the last pruned attempts, by trial and study
+        self._pruned: dict[str, dict[str, dict[str, Any]]] = {}
+        self._numbers: dict[str, int] = {}
         self._arrivals: list[str] = []
 
     def refresh(self) -> None:
@@ -354,7 +357,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
 
     def last_number(self, trial: str) -> int:
         """Return the number of a trial's last attempt, valid or not; -1 if there is no attempt."""
-        return max(self._attempts.get(trial, ()), default=-1)
+        return self._numbers.get(trial, -1)
 
     def frame(self, rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
         """Return a frame with these rows of trials."""
@@ -362,10 +365,8 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
 
     def trials(self) -> pl.DataFrame:
         """Return all trials in a frame, as `Store.trials` does, but only with the columns of this object."""
-        found = self.frame(self[trial] for trial in sorted(self))
-        if others := {
-            trial: list(rows.values()) for trial in self if (rows := self._pruned_by_others(trial))
-        }:
+        found = self.frame(self._rows[trial] for trial in sorted(self._rows))
+        if others := {trial: rows for trial in self._pruned if (rows := self._pruned_by_others(trial))}:
             schema = {"trial": pl.String(), PRUNED: pl.List(pl.Struct(found.schema))}
             column = pl.DataFrame({"trial": list(others), PRUNED: list(others.values())}, schema)
             found = found.join(column, on="trial", how="left", maintain_order="left")
@@ -373,16 +374,14 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
 
     def of_study(self, trial: str, study: str) -> Mapping[str, Any] | None:
         """Return the attempt of a trial that this study has pruned, else the valid one, or None."""
-        return self._pruned_by_others(trial).get(study, self.get(trial))
+        valid = self._rows.get(trial)
+        if valid is None or valid["study"] == study:
+            return valid
+        return self._pruned.get(trial, {}).get(study, valid)
 
-    def _pruned_by_others(self, trial: str) -> dict[str, dict[str, Any]]:
-        """Return the last attempts that other studies than that of the valid one have pruned, by study."""
-        attempts = self._attempts.get(trial, {})
-        if len(attempts) < 2:
-            return {}
-        pruned = (row for _, row in sorted(attempts.items()) if row["status"] == PRUNED)
-        valid = self[trial]["study"]
-        return {row["study"]: row for row in pruned if row["study"] != valid}
+    def _pruned_by_others(self, trial: str) -> list[dict[str, Any]]:
+        valid = self._rows[trial]["study"]
+        return [row for study, row in self._pruned[trial].items() if study != valid]
 
     def _read(self, paths: Sequence[Path], known: set[str]) -> None:
         """Add the rows in these files of a study, merged ones first; skip files that no longer exist."""
@@ -402,22 +401,28 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
                 self._add(row)
 
     def _add(self, row: dict[str, Any]) -> None:
-        trial, valid = row["trial"], self.get(row["trial"])
+        trial, known = row["trial"], self._rows.get(row["trial"])
         if (trial, row["attempt"]) in self._incomplete:
             row |= {"status": INCOMPLETE, "reason": INCOMPLETE_REASON}
-        if valid is None or _validity_key(valid) < _validity_key(row):
+        if row["status"] == PRUNED:
+            same = self._pruned.setdefault(trial, {})
+            before = same.get(row["study"], row)
+            same[row["study"]] = max(before, row, key=lambda each: each["attempt"])
+        self._numbers[trial] = max(row["attempt"], self.last_number(trial))
+        if known is None or _validity_key(known) < _validity_key(row):
             self._arrivals.append(trial)
-        # another copy of the same attempt replaces the row
-        self._attempts.setdefault(trial, {})[row["attempt"]] = row
+        # another copy of the same attempt also replaces the row
+        if known is None or _validity_key(known) <= _validity_key(row):
+            self._rows[trial] = row
 
     def __getitem__(self, trial: str) -> Mapping[str, Any]:
-        return max(self._attempts[trial].values(), key=_validity_key)
+        return self._rows[trial]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._attempts)
+        return iter(self._rows)
 
     def __len__(self) -> int:
-        return len(self._attempts)
+        return len(self._rows)
 
 
 def _validity_key(row: Mapping[str, Any]) -> tuple[bool, int]:
