@@ -110,8 +110,9 @@ def note_missing_results(results: reporting.StudyResults, status: StudyStatus | 
     stale = find_stale_trials(study, read_statuses(store, study))
     reuse = f"{describe_stale(stale)}: reuse them with --keep-stale, or " if stale else ""
     if not stale and store.upkeep.has_lost_rows(study.name):
-        check = store_command(store, "store", "check")
-        print_stderr(f"the trials of {study.name} in {store.absolute_place} are lost or damaged: {check}")
+        check, train = store_command(store, "store", "check"), train_command(study, store)
+        lost = f"the trials of {study.name} in {store.absolute_place} are lost or damaged: {check}"
+        print_stderr(f"{lost}; train them again: {train}")
         return True
     print_stderr(f"no trial of {study.name} has ended in {_store_and_command(study, store, reuse)}")
     return True

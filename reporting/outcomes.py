@@ -52,11 +52,11 @@ from ..studies.presentation.kinds import TableKind
 from ..studies.resolve.costs import has_many_lengths, sequence_tokens
 from ..studies.resolve.grid import training_difference
 from ..studies.resolve.trial import Trial, code_owner, first_of_each_kind, shown
-from ..studies.schema.factors import one_line
+from ..studies.schema.factors import SEED, one_line
 from ..studies.schema.settings import TaskSettings, TrialSettings
 from ..studies.study import Study
 from ..studies.text.errors import command_line
-from ..studies.text.units import number_range, plural
+from ..studies.text.units import listed, number_range, plural
 
 
 def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
@@ -285,7 +285,7 @@ def _count_other_versions(study: Study, outcomes: pl.DataFrame, code: str) -> in
 def unused_seeds_sentence(study: Study, table: TableKind, outcomes: pl.DataFrame) -> str:
     """Return a sentence on stored seeds that a table leaves out; "" if there are none.
 
-    They are seeds that were added later, those of other studies, and those that the study's file has no
+    They are seeds that were added later, those of other studies, and those that the study has no
     longer. A table that asks for seeds uses later seeds, at levels that allow for them.
     """
     if study.search is not None:
@@ -302,33 +302,41 @@ def unused_seeds_sentence(study: Study, table: TableKind, outcomes: pl.DataFrame
             why = why if name == study.name else f"trained for the study {name}"
             parts.append(f"{_trials_of_seeds(found)}, {why}")
     if dropped := [trial.seed for trial in dropped_seeds(study, outcomes) if table.shows(trial)]:
-        parts.append(f"{_trials_of_seeds(dropped)}, which the study's file leaves out")
+        parts.append(f"{_trials_of_seeds(dropped)}, which the study leaves out")
     return one_line(f"Left out: {'; '.join(parts)}.") if parts else ""
 
 
 def dropped_seeds(study: Study, outcomes: pl.DataFrame) -> list[Trial]:
-    """Return the done trials of a grid whose seeds its file leaves out, as if they were its cells."""
-    if study.is_adaptive:
+    """Return the ended trials of a grid whose seeds its file leaves out now, as if they were its cells.
+
+    There are none with seeds from an override, which captions show.
+    """
+    is_overridden = any(
+        each.partition("=")[0].strip() == f"factors.{SEED}" for each in study.document.overrides
+    )
+    if study.is_adaptive or is_overridden:
         return []
-    done = outcomes.select("study", "trial", "seed", "status").filter(study=study.name, status="done")
-    others = sorted(set(done["seed"]).difference(study.seeds, study.later_seeds))
-    trials = set(done["trial"])
+    ended = outcomes.select("study", "trial", "seed").filter(study=study.name)
+    others = sorted(set(ended["seed"]).difference(study.seeds, study.later_seeds))
+    trials = set(ended["trial"])
     return [trial for trial in study.trials_of_seeds(others) if trial.id in trials]
 
 
 def dropped_seeds_sentence(study: Study, outcomes: pl.DataFrame) -> str:
-    """Return a sentence for claims on the seeds that the study's file leaves out; "" if there are none."""
+    """Return a sentence for claims on the seeds that the study leaves out; "" if there are none."""
     if not (found := [trial.seed for trial in dropped_seeds(study, outcomes)]):
         return ""
     return (
-        f"the study's file leaves out {_trials_of_seeds(found)}: verdicts are valid only if the seeds were "
+        f"the study leaves out {_trials_of_seeds(found)}: verdicts are valid only if the seeds were "
         "chosen before any result was seen"
     )
 
 
 def _trials_of_seeds(seeds: Collection[int]) -> str:
-    one = min(seeds) == max(seeds)
-    return f"{plural(len(seeds), 'stored trial')} of seed{'' if one else 's'} {number_range(sorted(seeds))}"
+    known = sorted(set(seeds))
+    is_range = known[-1] - known[0] == len(known) - 1
+    numbers = number_range(known) if is_range else listed(known)
+    return f"{plural(len(seeds), 'stored trial')} of seed{'s' if known[1:] else ''} {numbers}"
 
 
 SOLVED_LENGTH = "max_length"

@@ -442,11 +442,9 @@ class StoreUpkeep:
         return tuple(replace(each, path=each.path.relative_to(self._layout.root)) for each in findings)
 
     def has_lost_rows(self, study: str) -> bool:
-        """Return whether a study has lost all its rows: they are in quarantine, or its metrics are left."""
-        layout = self._quarantine.layout
-        layout.place.list(layout.quarantine / "trials")
-        left = (layout.quarantine / "trials" / study, *layout.partitions("metrics", [study]))
-        own = layout.partitions("trials", [study])
+        """Return whether a study has lost all its rows: only its metrics are left."""
+        left = self._quarantine.layout.partitions("metrics", [study])
+        own = self._quarantine.layout.partitions("trials", [study])
         return not any(map(data_files, own)) and any(map(data_files, left))
 
     def repair(self) -> tuple[Finding, ...]:

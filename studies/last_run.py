@@ -361,18 +361,21 @@ def seeds_before(study: Study, store: Store) -> tuple[int, ...]:
     done = store.trials(columns=(*KEY_COLUMNS, "status", "seed", "settings")).filter(status="done")
     had_results = len(done.filter(has_trial(trial.id for trial in trials))) > 0
     if not had_results:  # results of the same trainings in other test sets count, too
-        trainings = {training_id(trial.settings) for trial in trials}
+        kinds = [each.settings for each in first_of_each_kind(trials)]
+        trainings = {(training_id(each.with_seed(0)), each.train.epochs) for each in kinds}
         earlier = done.filter(pl.col("seed").is_in(list(before)), study=study.name)["settings"]
-        had_results = any(_training_of(settings) in trainings for settings in earlier)
+        texts = earlier.str.replace(r'"seed":\d+', '"seed":0').unique()
+        had_results = any(_training_of(text) in trainings for text in texts)
     return tuple(sorted(before)) if had_results else ()
 
 
-def _training_of(settings: str) -> str | None:
-    """Return the id of the training with these stored settings; None if they are no longer valid."""
+def _training_of(text: str) -> tuple[str, int] | None:
+    """Return the id and the epochs of the training with these stored settings; None if they are invalid."""
     try:
-        return training_id(settings_from_json(settings))
+        settings = settings_from_json(text)
     except ValueError:
         return None
+    return training_id(settings), settings.train.epochs
 
 
 def _seeds_of(record: Mapping[str, Any]) -> list[int]:
@@ -490,9 +493,13 @@ def outline_studies(
 
 def _ran(store: Store, stored: pl.DataFrame) -> set[str]:
     """Return the recorded studies that have stored trials, also if these are trials of another study, too."""
-    recorded, ids = set(store.records.names()), set(stored["trial"])
-    found = recorded.intersection(stored["study"])
-    for name in recorded - found:
+    ids, own = set(stored["trial"]), set(stored["study"])
+    found = {name for name in own if store.records.load(name) is not None}
+    others = set[str]()
+    if ids:
+        with suppress(StoreError):  # a record of a newer version
+            others = set(store.records.names()) - own
+    for name in others:
         study = _load_or_fail(name, store)
         if isinstance(study, Study) and any(trial.id in ids for trial in study.trials):
             found.add(name)

@@ -108,6 +108,9 @@ STUDY_KEYS = {"designs": "[study] design", "tables": "[[table]] kind", "curves":
 
 _ROLES: Mapping[str, Role] = {"tables": "table", "curves": "curve"}
 
+_MAX_DESCRIBED = 10
+"""The number of names whose descriptions have the words that are shown."""
+
 _LABEL_WIDTH = 11
 """The width of the labels before the facts about a name."""
 
@@ -140,7 +143,8 @@ def kinds_with(name: str, kinds: Sequence[str], *, is_key: bool) -> list[str]:
     if found or is_key:
         return found
     if described := _described_by(name, kinds):
-        names_found = ", ".join(described)
+        more = f" and {len(described) - _MAX_DESCRIBED} more" if len(described) > _MAX_DESCRIBED else ""
+        names_found = ", ".join(described[:_MAX_DESCRIBED]) + more
         raise ActivememError(f"no name is '{name}'; these words describe: {names_found}")
     if len(kinds) > 1 and (message := unknown_key(name)):
         raise ActivememError(message)
@@ -157,8 +161,9 @@ def kinds_with(name: str, kinds: Sequence[str], *, is_key: bool) -> list[str]:
 
 def _described_by(text: str, kinds: Sequence[str]) -> list[str]:
     """Return the names whose descriptions have all of several words, such as `delta` for "gated delta"."""
-    words = set(text.lower().split())
-    if len(words) < 2 or not re.fullmatch(r"[\w ]+", text):
+    words = {word for word in text.lower().split() if len(word) > 2 and word != "the"}
+    is_key = "_".join(text.lower().split()) in key_names()
+    if len(words) < 2 or is_key or not re.fullmatch(r"[\w ]+", text):
         return []
     texts: list[tuple[str, str]] = []
     for kind in kinds:

@@ -5,7 +5,6 @@ Intervals are from a bootstrap, which resamples runs within each task.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -93,7 +92,8 @@ def _cells(
     found = aggregate_all(runs, statistics, resamples=RESAMPLES, seed=BOOTSTRAP_SEED)
     count = sum(map(len, runs))
     for name, each in found.items():
-        bounds = (0.0, math.inf) if name == "gap" else scores.limits
+        worst = scores.limits[0] if scores.sign > 0 else scores.limits[1]
+        bounds = (0.0, abs((spec.target or 0.0) - worst)) if name == "gap" else scores.limits
         yield interval_cell(each, number.format, count, bounds=bounds)
     if spec.baseline is None:
         return

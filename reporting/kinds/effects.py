@@ -366,7 +366,7 @@ def _test_sentences(found: StudyModel, metric: Metric) -> Iterator[str]:
     limits = [(metric, detectable(each, error.degrees, level)) for each in errors if each is not None]
     source = "the noise within cells" if error.is_within_cells else "the residuals"
     if any(effect.varies_more for effect in found.effects.values()):
-        source += " or, where larger, of the effect"  # a larger variance of cells or seeds
+        source += " or, if that is larger, of the effect itself"  # a larger variance of cells or seeds
     yield "In brackets: 95 % interval of each single effect."
     yield (
         f"p: F test by the variance of {source}, {degrees_of_freedom([error.degrees])};"

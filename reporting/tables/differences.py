@@ -421,7 +421,10 @@ def note_unlearnt(
         )
         for row, line in enumerate(table.cells)
     )
-    return replace(table, cells=noted, footnotes=notes.as_tuple())
+    caption = table.caption
+    if marks and not any(cell.best for line in noted for cell in line):
+        caption = tuple(sentence for sentence in caption if not sentence.startswith("Bold: "))
+    return replace(table, caption=caption, cells=noted, footnotes=notes.as_tuple())
 
 
 def groups_by_task(made: TableCells) -> list[tuple[str, TrialSettings, set[tuple[int, int]]]]:

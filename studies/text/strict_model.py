@@ -14,6 +14,7 @@ import textwrap
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cache
 from itertools import chain, pairwise
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
@@ -277,7 +278,8 @@ class PartReader:
     """Pydantic annotation of a part of a study: its `name` selects the class that checks its keys.
 
     `names` are the valid names, `find` returns the class of a name. With `is_short`, a name alone stands for
-    a table with only that name. If the name is misspelt, the other keys are checked as those of the nearest.
+    a table with only that name. If the name is misspelt, the other keys are checked as those of the right
+    name, if that is clear.
     """
 
     kind: str
@@ -315,7 +317,9 @@ class PartReader:
             return self._validate(name, table)
         place = () if isinstance(given, str) else ("name",)
         problems = [ValidationProblem(place, _unknown_name(self.kind, name, self.names))]
-        if isinstance(given, Mapping) and (like := nearest(name, self.names)):
+        # a name that is less alike may be that of a plug-in that is not loaded
+        like = next(iter(get_close_matches(name, self.names, n=1, cutoff=0.7)), None)
+        if isinstance(given, Mapping) and like:
             try:
                 self._validate(like, {**table, "name": like})
             except InvalidTableError as error:

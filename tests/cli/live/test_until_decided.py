@@ -176,7 +176,7 @@ def test_seeds_that_are_left_out_after_results_are_noted(run, study):
 
     assert run("study", "run", write([0, 1, 2]), "--local").exit_code == 0
     assert json.loads(run("claim", "check", "tiny", "--json").stdout)["changes"] == []
-    path, told = write([0, 2]), "file leaves out 1 stored trial of seed 1"
+    path, told = write([0, 2]), "study leaves out 1 stored trial of seed 1"
     assert told in words_of(run("claim", "check", path))
     (change,) = json.loads(run("claim", "check", path, "--json").stdout)["changes"]
     assert told in change
