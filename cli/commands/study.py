@@ -175,11 +175,11 @@ def forget(
             lost = f"{plural(len(stored), 'trial')} of {found.name}, which took {format_duration(seconds)}"
             typer.confirm(f"Remove {lost}?", abort=True, err=True)
     needed = {} if shared else studies.users_of_trials(store, trials, apart_from=found.name)
-    rows = store.trials(columns=(*storage.KEY_COLUMNS, "factors", "status", "finished"))
     gone = store.upkeep.forget(found.name, trials, needed, dry=dry_run)
     if as_json:
         print_json(gone)
     else:
+        rows = store.trials(columns=(*storage.KEY_COLUMNS, "factors", "status", "finished"))
         rows = rows.filter(storage.has_trial(gone.trials)).sort("finished")
         print_stdout("\n".join(cli.format_forgotten(gone, rows)))
 

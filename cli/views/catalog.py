@@ -145,7 +145,7 @@ def kinds_with(name: str, kinds: Sequence[str], *, is_key: bool) -> list[str]:
     if described := _described_by(name, kinds):
         more = f" and {len(described) - _MAX_DESCRIBED} more" if len(described) > _MAX_DESCRIBED else ""
         names_found = ", ".join(described[:_MAX_DESCRIBED]) + more
-        raise ActivememError(f"no name is '{name}'; these words describe: {names_found}")
+        raise ActivememError(f"unknown name '{name}'; its words are in the descriptions of: {names_found}")
     if len(kinds) > 1 and (message := unknown_key(name)):
         raise ActivememError(message)
     if "blocks" in kinds and not re.fullmatch(r"[\w-]+", name):

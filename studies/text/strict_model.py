@@ -318,7 +318,7 @@ class PartReader:
         place = () if isinstance(given, str) else ("name",)
         problems = [ValidationProblem(place, _unknown_name(self.kind, name, self.names))]
         # a name that is less alike may be that of a plug-in that is not loaded
-        like = next(iter(get_close_matches(name, self.names, n=1, cutoff=0.7)), None)
+        like = next(iter(get_close_matches(name.lower(), self.names, n=1, cutoff=0.7)), None)
         if isinstance(given, Mapping) and like:
             try:
                 self._validate(like, {**table, "name": like})

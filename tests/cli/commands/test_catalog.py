@@ -121,7 +121,8 @@ def test_an_unknown_name_is_refused_with_the_nearest(words, run, golden):
 def test_the_words_of_a_description_find_the_names(words, found, run):
     refused = run("show", words)
     assert refused.exit_code == 2
-    assert refused.stderr.strip().endswith(f"these words describe: {found}") == (found is not None)
+    told = refused.stderr.splitlines()[0]
+    assert told.endswith(f"in the descriptions of: {found}") == (found is not None)
 
 
 def test_a_command_without_its_group_is_reported_with_the_group(run):
