@@ -410,15 +410,18 @@ def report_problem(
     """Report an invalid setting of a cell at the level that causes it.
 
     `paths` has the known paths of levels in the file, and `cause` the factor of that level if it is known. If
-    there is no single such level, the fault is reported at the invalid key, with the levels of the cell.
+    there is no single such level, the fault is reported at the invalid key, with the levels of the cell. A
+    key of [task], or an unknown key, that the level does not fill is reported there, too.
     """
     values = {name: [level] for name, level in levels.items()}
     names = [name for name in template.names_at(problem.path, values) if name in levels]
     if cause is None and len(names) == 1 and names[0] in paths:
         cause = names[0]
-    if cause is None:
-        where = ", ".join(f"{name}={format_value(levels[name])}" for name in names)
-        message = f"{problem.message}, where {where}" if where else problem.message
+    is_key = problem.key or problem.path[:1] == ("task",)
+    is_key &= len(problem.path) > 1 and problem.path in diagnostics.document.places
+    if cause is None or (is_key and cause not in names):
+        where = ", ".join(f"{name}={format_value(levels[name])}" for name in (*names, cause) if name)
+        message = f"{problem.message}, where {where}" if where and not problem.key else problem.message
         diagnostics.report(problem.path, message, key=problem.key)
         return
     origin = paths[cause]

@@ -233,7 +233,10 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
                 inner = context["error"].problems
                 yield from (replace(problem, path=(*path, *problem.path)) for problem in inner)
             case _:
-                yield ValidationProblem(path, validation_fault(error, format_value(error["input"])))
+                given, message = error["input"], validation_fault(error, format_value(error["input"]))
+                key, colon, rest = message.partition(": ")  # the check of a table may name one of its keys
+                named = colon and isinstance(given, Mapping) and key in given
+                yield ValidationProblem((*path, key), rest) if named else ValidationProblem(path, message)
 
 
 class PartSettings(StrictModel):

@@ -63,3 +63,10 @@ def test_a_key_that_a_task_does_not_take_is_a_fault_even_with_its_default():
     assert found.splitlines()[-1].strip() == (
         "[task] missing key 'corpus'; known: enwik8, paradise-lost, text8, text8-6m, wikitext-103, wikitext-2"
     )
+
+
+def test_keys_that_do_not_fit_one_of_several_tasks_are_reported_at_their_own_lines(golden):
+    name = TEXT[TEXT.index("[task]") :].splitlines()[1]
+    keys = 'name = "{task}"\nvocab = 64\npairs = 400'
+    text = TEXT.replace(name, keys).replace("[factors]", '[factors]\ntask = ["mqar", "copy"]')
+    golden(message(text.replace("curriculum = { start = 5 }\n", "")))
