@@ -161,7 +161,8 @@ def tokenize(text: str) -> list[Token]:
 MAX_DEPTH = 16
 """The maximum nesting depth of brackets."""
 
-FUNCTIONS = ("all", "any", "min", "max", "mean", "law", "best", "worst", "argmax", "argmin")
+RANKING_FUNCTIONS = ("best", "worst", "argmax", "argmin")
+FUNCTIONS = ("all", "any", "min", "max", "mean", "law", *RANKING_FUNCTIONS)
 SIGNS = (">", ">=", "<", "<=", "==", "!=")
 
 _OPEN = {"(": ")", "[": "]", "{": "}"}
@@ -233,6 +234,10 @@ class _ClaimParser(TokenReader):
         The kinds of operands, such as `best` before `is`, are not checked yet.
         """
         start, first = self.token.start, self.sum()
+        is_ranking = isinstance(first, FunctionCall) and first.function.text in RANKING_FUNCTIONS
+        if is_ranking and self.token.kind in ("=", *SIGNS):
+            called = self._faults.quote(first.start, first.end)
+            raise self._error(f"this gives a level: expected 'is', as in {called} is sa, got {self._found()}")
         match self.token.kind:
             case "within":
                 self._advance()

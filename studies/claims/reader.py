@@ -73,7 +73,7 @@ from .comparisons import (
     replace_metrics,
     split_extremes,
 )
-from .parser import ClaimFaultError, parse_claim
+from .parser import RANKING_FUNCTIONS, ClaimFaultError, parse_claim
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,8 +238,6 @@ def _determines(cells: Iterable[Mapping[str, str]], one: str, other: str) -> boo
     met: dict[str, str] = {}
     return all(met.setdefault(cell[one], cell[other]) == cell[other] for cell in cells)
 
-
-RANKING_FUNCTIONS = ("best", "worst", "argmax", "argmin")
 
 _FOLDS: Mapping[str, Literal["min", "max", "mean"]] = {"min": "min", "max": "max", "mean": "mean"}
 _EXAMPLE = "loss[mixer=sa]"
