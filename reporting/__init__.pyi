@@ -56,7 +56,7 @@ from .recipes.nearest import format_nearest as format_nearest
 from .recipes.nearest import nearest_recipes as nearest_recipes
 from .results import last_run_note as last_run_note
 from .search.noise import NoiseFloor as NoiseFloor
-from .search.noise import noise_floor as noise_floor
+from .search.noise import noise_floors as noise_floors
 from .search.noise import plan_sentences as plan_sentences
 from .search.promotion import PromotionError as PromotionError
 from .search.promotion import baseline_lead as baseline_lead

@@ -12,7 +12,7 @@ import typer
 
 from ... import cli, reporting, studies, tracking
 from ...studies.text.errors import StudyError, command_line
-from ...studies.text.units import plural
+from ...studies.text.units import degrees_of_freedom, plural
 from ..json_output import print_json, print_json_line, print_page
 from ..options import JsonOption, OverridesOption, ResultsOption, StudyFile, number_option
 from ..output import EXIT_FAILED, EXIT_WRONG_INPUT, output_width, print_stderr, print_stdout, waiting
@@ -203,35 +203,15 @@ def missing(
 def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """Print, for each metric and task, the smallest difference between two cells that a study can detect.
 
-    A two-sided t test at 5 % finds a true difference of this size in 80 % of all cases. It often misses
-    smaller differences, so two cells without a significant difference can still differ. The best of many
-    points leads even if all points are equally good, so its lead alone proves nothing.
+    A claim on two cells, tested at 5 %, finds a true difference of this size in 80 % of all cases. It often
+    misses smaller differences, so two cells without a significant difference can still differ. Claims on
+    factors with more levels pool more cells, and find smaller ones. The best of many points leads even if all
+    points are equally good, so its lead alone proves nothing.
     """
     opened = cli.open_results(study, results)
-    found = opened.study
+    found, course = opened.study, opened.store.metric_course
     rows = studies.study_outcomes(found, opened.store.trials())
-    rows, seeds = (
-        reporting.complete_outcomes(rows, opened.store.metric_course, found),
-        max(len(found.seeds), 1),
-    )
-    # seeds hardly change costs
-    compared = [
-        name
-        for name in found.metrics
-        if name not in {*studies.COSTS, *studies.MODEL_COSTS} and not studies.is_target(name)
-    ]
-    by_task = {frame["task"][0]: frame for frame in rows.partition_by("task", maintain_order=True)}
-    floors = dict[str, reporting.NoiseFloor | None]()
-    for name in compared:
-        known = {
-            task: floor
-            for task, frame in by_task.items()
-            if (floor := reporting.noise_floor(frame, name, seeds))
-        }
-        if len(known) > 1:  # seeds vary by different amounts on different tasks
-            floors |= {f"{name} on {task}": floor for task, floor in known.items()}
-        else:
-            floors[name] = next(iter(known.values()), None)
+    floors = reporting.noise_floors(found, reporting.complete_outcomes(rows, course, found))
     if as_json:
         print_page("study noise", study=found.name, noise=floors)
         return
@@ -245,8 +225,9 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
         elif floor is not None:
             metric = studies.find_metric(floor.metric)
             line = (
-                f"{name}: {seeds} seeds can detect differences of {metric.format(floor.difference)} or more"
-                f" (unpaired t test at 5 %, power 80 %; s.d. {metric.format(floor.sd)} over {floor.cells}"
+                f"{name}: {floor.seeds} seeds can detect differences of {metric.format(floor.difference)} or"
+                f" more (t test paired by seed, as in claims, at 5 % with power 80 % and"
+                f" {degrees_of_freedom([floor.degrees])}; s.d. {metric.format(floor.sd)} over {floor.cells}"
                 " cells)"
             )
         print_stdout("\n".join(wrap(line, output_width(), subsequent_indent="  ")))

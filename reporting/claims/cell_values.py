@@ -575,7 +575,7 @@ class ComparableCells:
         self._trials, self._value = trials, value
         first = {place: next(iter(each.values())) for place, each in trials.items()}
         self._tasks = {place: trial.settings.task.model_dump_json() for place, trial in first.items()}
-        self._is_grid = study.design.kind == "grid" and not study.design.listed_cells
+        self._is_grid = study.design.is_grid
         self.words = (
             "all cells with the same task"
             + (" and the levels that both sides share" if self._is_grid else ", whatever their other levels")

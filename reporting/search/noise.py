@@ -9,20 +9,23 @@ on how points are chosen, since each has its own noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 import polars as pl
 
-from ...studies.catalog.metrics import Metric
-from ...studies.planning.final_values import ValueStatus, trial_values
+from ...studies.catalog.metrics import COSTS, MODEL_COSTS, Metric, find_metric, is_target
+from ...studies.planning.final_values import ValueStatus, smallest_step, trial_values
 from ...studies.resolve.trial import settings_from_json, trial_id
 from ...studies.schema.search_settings import SearchObjective
 from ...studies.searches.points import FoundPoint, SearchPoints
 from ...studies.study import Study
 from ...studies.text.units import plural
+from ..statistics.decided_differences import SIGNIFICANCE_LEVEL
 from ..statistics.estimates import POWER, detectable, sample_sd
+from ..statistics.pooled_differences import pooled_variance
 from .promotion import FRESH_SEEDS, find_baseline
 
 LEVEL = 0.95
@@ -46,10 +49,6 @@ class Noise:
         each of the `count` points has `seeds` seeds.
         """
         return self.sd * chance_lead(count, seeds, other, self.degrees)
-
-    def visible(self, seeds: int) -> float:
-        """Return the smallest difference of points with `seeds` seeds that is detected with 80 % power."""
-        return detectable(self.sd * math.sqrt(2 / seeds), self.degrees, 1 - LEVEL)
 
 
 def measure_noise(found: SearchPoints, metric: str) -> Noise | None:
@@ -146,8 +145,9 @@ def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterato
         points = search.num_points
         limit = _digits(noise.lead(max(points - 1, 1), seeds, count), metric)
         yield f"the best of {points} points leads the baseline by up to {limit} by chance"
-    smallest = _digits(noise.visible(FRESH_SEEDS), metric)
-    yield f"{FRESH_SEEDS} fresh seeds detect a difference of {smallest}"
+    # as a claim on two points, which is paired by seed, with a power of 80 %
+    smallest = detectable(noise.sd * math.sqrt(2 / FRESH_SEEDS), FRESH_SEEDS - 1, SIGNIFICANCE_LEVEL)
+    yield f"{FRESH_SEEDS} fresh seeds detect a difference of {_digits(smallest, metric)}"
 
 
 @lru_cache(maxsize=256)
@@ -185,17 +185,13 @@ def _digits(value: float, metric: Metric) -> str:
     return f"{value:,.{metric.decimals + 1}f}"
 
 
-FLOOR_LEVEL = 0.05
-"""The level of the two-sided test for a difference."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseFloor:
-    """The largest difference between two cells that may come from their seeds alone.
+    """The smallest difference between two cells that a claim detects with a chance of POWER.
 
-    It is computed from the spread between seeds, pooled over all cells with several seeds. `difference` is
-    detected with a chance of POWER when two cells with `seeds` each are compared. The spread is an average,
-    since cells differ in it.
+    Each cell has `seeds` seeds. The variance is that of the paired differences of all `cells` with several
+    seeds, and `sd` is the standard deviation of one value in them. `degrees` are those of the claim's t test,
+    which may pool fewer cells.
     """
 
     metric: str
@@ -204,34 +200,77 @@ class NoiseFloor:
     degrees: int
     seeds: int
     difference: float
-    level: float = FLOOR_LEVEL
+    level: float = SIGNIFICANCE_LEVEL
     power: float = POWER
 
 
-def noise_floor(outcomes: pl.DataFrame, metric: str, seeds: int) -> NoiseFloor | None:
-    """Estimate the largest difference between two cells that may come from their seeds alone.
+def noise_floors(study: Study, outcomes: pl.DataFrame) -> dict[str, NoiseFloor | None]:
+    """Estimate the smallest difference that a study can detect, for each metric that it compares.
 
-    Each cell has `seeds` seeds. Return None if no cell in `outcomes` has several seeds. Trainings that the
-    column DIVERGED marks do not count.
+    Each task has its own estimate if several tasks have one. The estimate is None if no cell has several
+    seeds. Costs are left out, since they hardly depend on the seed.
+    """
+    found: dict[str, NoiseFloor | None] = {}
+    frames = outcomes.partition_by("task", maintain_order=True)
+    pooled = [_fewest_pooled(study, set(frame["trial"])) for frame in frames]
+    for name in study.metrics:
+        if name in {*COSTS, *MODEL_COSTS} or is_target(name):
+            continue
+        floors = {
+            f"{name} on {frame['task'][0]}": floor
+            for frame, cells in zip(frames, pooled, strict=True)
+            if (floor := noise_floor(frame, name, max(len(study.seeds), 1), cells))
+        }
+        found |= floors if len(floors) > 1 else {name: next(iter(floors.values()), None)}
+    return found
+
+
+def _fewest_pooled(study: Study, trials: Collection[str]) -> int | None:
+    """Return how many cells have the variance of a claim on two cells that differ in one factor, at least.
+
+    Return None if it is that of all cells, as in a search or a design that is no grid.
+    """
+    if study.search is not None or not study.design.is_grid:
+        return None
+    cells = {trial.cell for trial in study.cells if trial.id in trials}
+    sizes = Counter(cell - {level} for cell in cells for level in cell)
+    return min((size for size in sizes.values() if size > 1), default=None)
+
+
+def noise_floor(
+    outcomes: pl.DataFrame, metric: str, seeds: int, pooled_cells: int | None = None
+) -> NoiseFloor | None:
+    """Estimate the smallest difference between two cells with `seeds` seeds that a claim detects.
+
+    The claim pools the variance of `pooled_cells` cells, by default all. Return None if no cell in `outcomes`
+    has several seeds. Trainings that the column DIVERGED marks do not count.
     """
     found = trial_values("", outcomes["trial"], outcomes, metric)
-    cells = outcomes.select(cell="settings", value=found["value"]).filter(found["status"] == ValueStatus.DONE)
-    if not len(cells):
+    known = found["status"] == ValueStatus.DONE
+    cells: dict[str, dict[int, float]] = {}
+    for settings, seed, value in zip(
+        *(column.filter(known) for column in (outcomes["settings"], outcomes["seed"], found["value"])),
+        strict=True,
+    ):
+        cells.setdefault(cell_of(settings), {})[seed] = value
+    several = [cell for cell in cells.values() if len(cell) > 1]
+    if not several:
         return None
-    cells = cells.with_columns(pl.col("cell").map_elements(cell_of, return_dtype=pl.String))
-    spread = cells.group_by("cell").agg(n=pl.len(), variance=pl.col("value").var()).filter(pl.col("n") > 1)
-    if not len(spread):
-        return None
-    degrees = int((spread["n"] - 1).sum())
-    sd = math.sqrt(float((spread["variance"] * (spread["n"] - 1)).sum()) / degrees)
-    error = sd * math.sqrt(2 / seeds)
+    if (pool := pooled_variance(several)) is not None:
+        step = smallest_step(find_metric(metric), None)
+        variance, degrees = max(pool.variance, 2 * step**2 / 12), pool.degrees  # rounding adds some
+    else:  # a single cell varies, or cells share no seeds
+        sd, count = max((sample_sd([*cell.values()]) or 0.0, len(cell)) for cell in several)
+        variance, degrees = 2 * sd**2, count - 1
+    if pooled_cells is not None:
+        degrees = min(degrees, (pooled_cells - 1) * (seeds - 1))
     return NoiseFloor(
         metric=metric,
-        sd=sd,
-        cells=len(spread),
+        sd=math.sqrt(variance / 2),
+        cells=len(several),
         degrees=degrees,
         seeds=seeds,
-        difference=detectable(error, degrees, FLOOR_LEVEL) if error else 0.0,
+        difference=detectable(math.sqrt(variance / seeds), degrees, SIGNIFICANCE_LEVEL),
     )
 
 

@@ -481,7 +481,7 @@ def mixed_levels_fault(
     """
     levels = selected_levels(select, design.factors)
     mixed = {name: levels[name] for name in levels if name not in (*shown, SEED) and len(levels[name]) > 1}
-    if mixed and (design.kind != "grid" or design.listed_cells or design.conditions):
+    if mixed and (design.conditions or not design.is_grid):
         mixed = _mixed_in_one_place(shown, select, list(mixed), design)
     if not mixed:
         return ""

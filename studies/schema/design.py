@@ -234,6 +234,11 @@ class Design(ABC):
         """The name of the design, such as `fractional`."""
         return self.settings.name
 
+    @property
+    def is_grid(self) -> bool:
+        """Whether the cells are all combinations of the factors' levels."""
+        return self.kind == "grid" and not self.listed_cells
+
     @abstractmethod
     def make_rows(self) -> Sequence[Mapping[str, Level]]:
         """Return the cells without seeds. Factors in `around` are left out, too."""

@@ -1,6 +1,7 @@
 """Spread over seeds: pooled over cells, and the detectable difference."""
 
 import json
+from statistics import stdev
 
 import polars as pl
 import pytest
@@ -28,10 +29,16 @@ def rows(*cells):
     return pl.concat(frames)
 
 
-def test_the_spread_is_pooled_over_the_cells_that_have_several_seeds():
+def test_the_spread_is_that_of_differences_paired_by_seed():
+    found = noise_floor(rows((1.0, 3.0, 2.0), (4.0, 7.0, 5.0), (5.0, 5.0, 5.0), (9.0,)), "accuracy", seeds=3)
+    assert (found.cells, found.degrees, found.seeds) == (3, 2, 3)  # of the two cells that vary
+    assert found.sd == pytest.approx(stdev((3.0, 4.0, 3.0)) / 2**0.5)
+
+
+def test_a_single_cell_that_varies_has_its_own_spread():
     found = noise_floor(rows((1.0, 3.0), (5.0, 5.0, 5.0), (9.0,)), "accuracy", seeds=2)
-    assert (found.cells, found.degrees, found.seeds) == (2, 3, 2)
-    assert found.sd == pytest.approx((2 / 3) ** 0.5)
+    assert (found.cells, found.degrees) == (2, 1)
+    assert found.sd == pytest.approx(stdev((1.0, 3.0)))
 
 
 def test_more_seeds_see_smaller_differences_and_far_more_than_the_error_is_needed():
