@@ -26,7 +26,7 @@ from ..tables.render import render
 from ..tables.render.latex import escape
 from ..tables.table import Table
 from . import section_results
-from .section_study import leading_comment
+from .section_study import leading_comment, split_code
 
 COLUMN_FIGURE = 0.6 * 460
 """The maximum width, in points, of a figure that fits into one of two columns."""
@@ -63,7 +63,7 @@ def latex_section(study: Study, store: Store, *, form: str = "latex") -> LatexSe
         packages,
         rf"\section{{{escape(one_line(study.title))}}}",
         rf"\label{{sec:{study.name}}}",
-        *(line for each in leading_comment(study.document.text) for line in (escape(each), "")),
+        *(line for each in leading_comment(study.document.text) for line in (_prose(each), "")),
         varied_line(inputs),
         *_pointers(study, "Table", "tab", [spec.name for spec in study.tables] if tables else []),
         *_pointers(study, "Figure", "fig", [curve.name for curve in curves]),
@@ -73,6 +73,13 @@ def latex_section(study: Study, store: Store, *, form: str = "latex") -> LatexSe
         "\n".join(floats),
     ]
     return LatexSection(text="\n".join(lines), figures=figures)
+
+
+def _prose(text: str) -> str:
+    return "".join(
+        rf"\texttt{{{breakable(part)}}}" if number % 2 else escape(part)
+        for number, part in enumerate(split_code(text))
+    )
 
 
 def table_float(study: Study, table: Table, form: str) -> str:

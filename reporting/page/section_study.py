@@ -7,6 +7,7 @@ page does not depend on the defaults of a later version.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby, takewhile
@@ -52,7 +53,7 @@ _UNSET = {"null", "[]", "{}"}
 def question(inputs: Snapshot) -> Mapping[str, object] | None:
     """Return the study's question; None if the study file has no comment at its beginning, and no paper."""
     study = inputs.study
-    paragraphs = leading_comment(study.document.text)
+    paragraphs = [split_code(each) for each in leading_comment(study.document.text)]
     return {"paragraphs": paragraphs, "paper": study.paper} if paragraphs or study.paper else None
 
 
@@ -66,6 +67,11 @@ def leading_comment(text: str) -> list[str]:
         for has_text, group in groupby(prose, lambda line: bool(line.strip()))
         if has_text
     ]
+
+
+def split_code(text: str) -> list[str]:
+    """Return the parts of a text in turn: words, what stands between two backticks, words, and so on."""
+    return re.split(r"`([^`]+)`", text)
 
 
 def design(inputs: Snapshot) -> Mapping[str, object]:

@@ -20,12 +20,17 @@ from ..table import Cell, Table
 MAX_COLUMN_TEXT = 55
 """The maximum number of characters in a row of a table that fits one of two columns in small type."""
 
+MAX_CELL_TEXT = 45
+"""The maximum number of characters of a cell, such as a recipe, that is not broken into lines."""
+
 _PACKAGES = r"\usepackage[T1]{fontenc} \usepackage{textcomp,booktabs,adjustbox}"
 _SIUNITX = f"{_PACKAGES[:-1]},siunitx}} (siunitx 3)"
 _SIUNITX_SETUP = (
     r"  \sisetup{separate-uncertainty=true, retain-zero-uncertainty=true, group-separator={,},",
     r"    group-minimum-digits=4, mode=text, reset-text-series=false, table-align-text-after=false}",
 )
+
+_WRAPPED = r"p{0.55\linewidth}"
 
 _NUMBER = re.compile(r"(−?)([\d,]+)(?:\.(\d+))?")
 """A number that siunitx can align: its sign, its digits before the point, and those after it."""
@@ -38,7 +43,7 @@ def render(table: Table, *, aligned: bool = False) -> str:
     `aligned`, in columns `S` of siunitx, which aligns their decimal points, even in bold.
     """
     table = _with_spelled_metrics(table)
-    widths = [max(len(each.full_text) for each in column) + 2 for column in zip(*table.cells, strict=True)]
+    widths = [_width(column) + 2 for column in zip(*table.cells, strict=True)]
     names = max(map(len, (table.corner, *table.rows)))
     environment = "table*" if names + sum(widths) > MAX_COLUMN_TEXT else "table"
     below = [rf"\textsuperscript{{{escape(note.mark)}}}~{escape(note.text)}" for note in table.footnotes]
@@ -84,7 +89,10 @@ def _tabular_lines(table: Table, *, aligned: bool) -> list[str]:
     columns = list(zip(*table.cells, strict=True))
     # text after the numbers of a column, such as an interval, is in a LaTeX column of its own
     spans = [1 + any(map(_rest, column)) for column in columns]
-    sides = [_aligned_side(column) if aligned else "r" for column in columns]
+    sides = [
+        _WRAPPED if _width(column) > MAX_CELL_TEXT else _aligned_side(column) if aligned else "r"
+        for column in columns
+    ]
     specification = "".join(
         side + r"@{\enspace}l" * (span - 1) for side, span in zip(sides, spans, strict=True)
     )
@@ -112,6 +120,10 @@ def _tabular_lines(table: Table, *, aligned: bool) -> list[str]:
             name = (r"\quad " if heading else "") + escape(table.rows[row])
             lines += _row(name, table.cells[row], spans, aligned=aligned)
     return [*lines, r"    \bottomrule", r"  \end{tabular}"]
+
+
+def _width(column: Sequence[Cell]) -> int:
+    return max(len(cell.full_text) for cell in column)
 
 
 def _aligned_side(column: Sequence[Cell]) -> str:
@@ -161,6 +173,9 @@ def _ours(cell: Cell, span: int, *, aligned: bool) -> str:
 
     def bold(text: str) -> str:
         return rf"\textbf{{{escape(text)}}}" if cell.best else escape(text)
+
+    if len(cell.full_text) > MAX_CELL_TEXT:
+        return rf"\raggedright\let\\\tabularnewline {bold(cell.full_text)}"
 
     # marks take no width, so that the numbers of a column are aligned
     marks = rf"\rlap{{\textsuperscript{{{','.join(cell.marks)}}}}}" if cell.marks else ""

@@ -66,6 +66,11 @@ def test_it_says_where_its_numbers_come_from_and_what_became_of_the_claims(writt
         assert words in written.text
 
 
+def test_code_in_the_comment_of_a_study_is_set_as_code(everything, kept):
+    text = "# `run_it` with `lr` = `0.1.\n\n" + everything.document.text
+    assert r"\texttt{run\_\allowbreak{}it} with \texttt{lr} = " in latex_section(load_study(text), kept).text
+
+
 def test_the_same_store_gives_the_same_section(written, everything, kept):
     again = latex_section(load_study(everything.document.text + CURVES), kept)
     assert (again.text, again.figures) == (written.text, written.figures)

@@ -306,6 +306,11 @@ def test_a_point_is_shown_by_its_recipe_without_holes(tmp_path):
     assert "sa >> ff(8)" in Reader(report(study, store)).texts["tables"]
 
 
+def test_code_in_the_question_is_marked_as_code(everything, kept):
+    page = report(load_study("# Is `a<b` right?\n\n" + everything.document.text), kept)
+    assert "Is <code>a&lt;b</code> right?" in page
+
+
 @pytest.mark.parametrize(
     ("text", "paragraphs"),
     [

@@ -20,6 +20,7 @@ from activemem.reporting.tables.render import own_format_names, render, rich
 from activemem.studies import published_tables
 
 from ....golden import GoldenTexts
+from ....latex import compile_latex
 
 GOLDEN = Path(__file__).with_name("golden")
 NASTY = ("a_b & c | d", "50% < $x^2 \\ {#1} ~", "*b* [c] `d` \"q\" 'r' --", "é <b>")
@@ -217,3 +218,18 @@ def test_latex_shrinks_a_table_that_is_wider_or_higher_than_a_page(
     wide = render(tables["everything"], form)
     assert r"\begin{table*}" in wide
     assert r"\begin{adjustbox}{max width=\linewidth, max totalheight=0.8\textheight}" in wide
+
+
+@pytest.mark.parametrize("form", ["latex", "siunitx"])
+def test_latex_breaks_long_cells_into_lines_and_compiles(
+    tables: dict[str, Table], form: str, tmp_path: Path
+) -> None:
+    table = tables["one-seed"]
+    recipe = Cell(status=CellStatus.DONE, text=" >> ".join(8 * ["highway_conv(k=20)"]))
+    cells = tuple((recipe, *row[1:]) for row in table.cells)
+    text = render(replace(table, cells=cells), form)
+    assert r"{@{}lp{0.55\linewidth}" in text
+    packages = text.splitlines()[0].removeprefix("% ").replace(" (siunitx 3)", "")
+    document = rf"\documentclass{{article}}{packages}\begin{{document}}{text}\end{{document}}"
+    log = compile_latex(tmp_path, document, "booktabs", "adjustbox", "siunitx")
+    assert "Overfull" not in log
