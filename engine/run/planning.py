@@ -398,17 +398,17 @@ def _total_time(plan: Plan, machine: Machine) -> str:
     trains_on_gpu = machine.gpus and (machine.gpus != "auto" or has_gpu())
     if seconds is None:
         return "" if trains_on_gpu else _cpu_months(plan) or _time_of_steps(plan, machine)
-    bound = "at most " if plan.estimate.basis == "at most" else ""
+    bound, rate = ("at most ", " at the speed measured") if plan.estimate.basis == "at most" else ("", "")
     expected = plan.estimate.expected
     if trains_on_gpu:
         about = "" if expected is None else f"about {format_duration(expected)}, "
-        return f"{about}{bound}{format_duration(seconds)} of training, one trial after the other"
+        return f"{about}{bound}{format_duration(seconds)} of training{rate}, one trial after the other"
     workers = max(1, int(cpus_here() / machine.cpus))
     is_alone = plan.study.search is None and machine.address is None
     if is_alone and seconds <= max_seconds_in_process(workers):
         workers = 1  # such a short grid trains in one process
     about = "" if expected is None else f"about {_on_cpus(plan, machine, expected, workers)}; "
-    return f"{about}{bound}{_on_cpus(plan, machine, seconds, workers)} on this machine"
+    return f"{about}{bound}{_on_cpus(plan, machine, seconds, workers)}{rate} on this machine"
 
 
 def _on_cpus(plan: Plan, machine: Machine, seconds: float, workers: int) -> str:
