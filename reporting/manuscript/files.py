@@ -193,9 +193,9 @@ def _appendix(now: Snapshot) -> Iterator[str]:
 def _compute(studies: Sequence[Snapshot]) -> Iterator[str]:
     """Yield a LaTeX paragraph on the trials of all studies: hours, FLOPs, devices and program versions.
 
-    A trial that belongs to several studies counts once. Seeds that were added later count, too, since
-    verdicts and tables may use them, and so do the earlier trials that a trial continues. Other stored trials
-    that the studies do not have any more are counted apart.
+    A trial that belongs to several studies counts once, by its valid attempt. Seeds that were added later
+    count, too, since verdicts and tables may use them, and so do the earlier trials that a trial continues.
+    Other stored trials that the studies do not have any more are counted apart.
     """
     columns = ("trial", "status", "seconds", "flops", "device", "version", "commit")
     versions = ("torch_version", "cuda_version", "python_version")
@@ -218,6 +218,7 @@ def _compute(studies: Sequence[Snapshot]) -> Iterator[str]:
     if len(further):
         count = plural(len(further), "further trial")
         words += f" {count} of these studies, with other settings or code, trained for {_hours(further)}."
+    words += " Steps that interruptions lost, and failed attempts that were repeated, are not counted."
     # versions such as 2.13.0+cpu have no place to break
     yield rf"{{\emergencystretch=2em \paragraph{{Compute.}} {breakable(words)}\par}}"
 

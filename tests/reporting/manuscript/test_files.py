@@ -67,6 +67,7 @@ def test_the_appendix_has_every_setting_and_compute_counts_a_trial_once(read, tm
     words = one["compute.tex"].decode()
     assert words.startswith("% Written by activemem")
     assert "trained for 40 s and 27.0 FLOPs in all, on H200 \\& 2 others" in words
+    assert "failed attempts that were repeated, are not counted.\\par" in words
     assert "of tasks: copy, reverse, sort." in words
     appendix = both["appendix.tex"].decode()
     assert re.findall(r"\\label\{(.*)\}", appendix) == ["app:everything", "app:twin"]
