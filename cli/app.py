@@ -11,8 +11,11 @@ import typer
 from .. import __version__
 from ..errors import ActivememError
 from ..plugins import broken_plugins
+from ..studies.text.errors import StudyError
 from .commands import PANELS
 from .help_panels import PanelGroup
+from .json_output import print_page
+from .options import AS_JSON
 from .output import (
     EXIT_INTERRUPTED,
     EXIT_WRONG_INPUT,
@@ -76,6 +79,8 @@ class _Program(_CommandGroup):
             message = str(error)
             if isinstance(error, OSError) and error.filename is not None and error.strerror:
                 message = f"{error.filename}: {error.strerror}"
+            if isinstance(error, StudyError) and ctx.meta.get(AS_JSON):
+                print_page("COMMAND FAULTY_STUDY", faults=[error])
             print_stderr(message)
             if hint := plugin_hint(message):
                 print_stderr(hint)

@@ -41,7 +41,7 @@ from ..studies.schema.settings import Level
 from ..studies.schema.source_sheet import Origin, SourcedSetting
 from ..studies.searches.points import BestPoint
 from ..studies.searches.words import RungCost, rung_costs
-from ..studies.text.errors import StudyFault
+from ..studies.text.errors import StudyError, StudyFault
 from .output import SCHEMA
 from .views.blocks import BlockPage
 from .views.catalog import MetricEntry, NameEntry, NameListPage, TaskEntry
@@ -94,6 +94,10 @@ def _design_facts(design: Design) -> Mapping[str, Any]:
 
 def _memory_facts(found: tuple[str, StepMemory] | None) -> Mapping[str, Any] | None:
     return found and {"label": found[0], **asdict(found[1])}
+
+
+def _fault_facts(errors: Sequence[StudyError]) -> Sequence[Mapping[str, Any]]:
+    return [{"file": error.source, **asdict(fault)} for error in errors for fault in error.faults]
 
 
 def _without_seed(levels: _Levels) -> _Levels:
@@ -234,13 +238,15 @@ _Paper = _entry(
     "Results for a published paper. `cells` are the cells of its tables with the measured numbers.",
     **_attributes(PaperSheet, "paper printed claims figures studies cells"),
 )
-_PaperFault = _entry(
-    "PaperFaultEntry",
-    "A fault in the text of a paper, or in a file generated for it. Lines count from 1, and columns from 0. "
-    "`line` is null for a generated file.",
+_Fault = _entry(
+    "FaultEntry",
+    "A fault of a study file or of a paper's text. `key` is the faulty key, such as `train.optimizer.lr`, or "
+    "null. Lines count from 1, and columns from 0. `line` is 0 for an option such as `--set`, and null "
+    "without a line.",
     file=str,
-    **_attributes(StudyFault, "line start end message"),
+    **_attributes(StudyFault, "line key start end message"),
 )
+_Faults = Annotated[Sequence[_Fault], BeforeValidator(_fault_facts)]
 _Check = _entry(
     "PassportCheck",
     "A check in a passport. `passed` is null if the check does not apply, or cannot be made.",
@@ -484,7 +490,7 @@ _PAGES: Sequence[tuple[str, Any]] = (
         "paper check",
         "The faults of a paper's text and of its generated files. `numbers` counts the numbers that the text "
         "quotes by name, and `files` the generated files. `unmatched` are numerals that equal no number.",
-        faults=Sequence[_PaperFault],
+        faults=_Faults,
         numbers=int,
         files=int,
         unmatched=Sequence[UnmatchedNumeral],
@@ -503,6 +509,11 @@ _PAGES: Sequence[tuple[str, Any]] = (
         "data fetch",
         "The downloaded files of each corpus.",
         datasets=Sequence[_Fetched],
+    ),
+    _page(
+        "COMMAND FAULTY_STUDY",
+        "The faults of a study file, which any command prints before it exits with 2.",
+        faults=_Faults,
     ),
     _page(
         "config show",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -129,9 +128,7 @@ def check(
     checked = reporting.check_text(found, text)
     wrong = checked.faults
     if as_json:
-        faults = [{"file": error.source, **asdict(fault)} for error in wrong for fault in error.faults]
-        counts = {key: getattr(checked, key) for key in ("numbers", "files", "unmatched")}
-        print_page("paper check", faults=faults, **counts)
+        print_page("paper check", checked)
     elif wrong:
         print_stdout("\n\n".join(map(str, wrong)))
         if wrong[-1].source == str(found.folder):

@@ -7,7 +7,7 @@ import re
 import tomllib
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
@@ -52,13 +52,15 @@ class Document:
         """
         prefix = path_prefix(path[:-1] if key else path)
         message = (f"{prefix.removesuffix(': ').rstrip()}{verb} " if verb else prefix) + message
+        name = ".".join(part for part in path if isinstance(part, str))
         while path and path not in self.places:
             path = path[:-1]
         if not path:
-            return StudyFault(message=message)
+            return StudyFault(message=message, key=name or None)
         text, place = self.places[path]
         span = place.key if key else place.value
-        return fault_at(text, self._narrowed(path, within) or span, message, override=text != self.text)
+        span = self._narrowed(path, within) or span
+        return replace(fault_at(text, span, message, override=text != self.text), key=name)
 
     def _narrowed(self, path: KeyPath, within: Span | None) -> Span | None:
         """Return where a part of a text value lies in the file; None if the value has escapes."""

@@ -6,7 +6,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
@@ -22,7 +22,8 @@ class StudyFault:
     """A fault of a study file, with its position.
 
     `line` counts from 1 in the file; it is 0 for a command's `option` and None without a position. `start`
-    and `end` are columns of `text`, from 0; `end` is exclusive.
+    and `end` are columns of `text`, from 0; `end` is exclusive. `key` is the key that is faulty or missing,
+    such as `train.optimizer.lr`, if it is known; it decides no equality.
     """
 
     message: str
@@ -31,6 +32,7 @@ class StudyFault:
     start: int = 0
     end: int = 0
     option: str = "--set"
+    key: str | None = field(default=None, compare=False)
 
 
 class StudyError(ActivememError):

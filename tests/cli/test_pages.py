@@ -12,6 +12,9 @@ from activemem.cli import PAGES, command_line
 LINES = {"study propose", "study tell"}
 """Commands that always print JSON lines."""
 
+FAULTS = "COMMAND FAULTY_STUDY"
+"""What every command prints for a study file with faults."""
+
 
 def commands(command, path=""):
     yield path.strip(), command
@@ -26,7 +29,7 @@ def test_the_pages_are_those_of_all_commands_that_print_json():
         if any("--json" in parameter.opts for parameter in command.params)
     }
     by_kind = {page for page in PAGES if page.split()[0] in ("list", "show")}  # two commands for all kinds
-    assert set(PAGES) - by_kind | {page.split()[0] for page in by_kind} == with_json | LINES
+    assert set(PAGES) - by_kind | {page.split()[0] for page in by_kind} == with_json | LINES | {FAULTS}
 
 
 def test_every_page_says_what_it_is():
@@ -53,3 +56,14 @@ def test_output_keeps_to_the_printed_json_schema(run, tiny):
 def test_json_of_tables_is_not_of_a_format(run, tiny):
     refused = run("table", "render", tiny, "--json", "--format", "csv")
     assert "--format csv, got both" in refused.stderr
+
+
+def test_faults_of_a_study_file_are_printed_as_json(run, tiny):
+    for words in (("study", "plan"), ("study", "show"), ("study", "run")):
+        told = run(*words, tiny, "--json", "--set", "train.optimizer.rate=1", "--set", "task.name=no")
+        assert told.exit_code == 2
+        assert told.stderr.startswith("tiny.toml: 3 faults\n")
+        faults = json.loads(told.stdout)["faults"]
+        assert {each["file"] for each in faults} == {tiny}
+        assert [each["key"] for each in faults] == ["factors.task", "task.name", "train.optimizer.rate"]
+    assert not run("study", "plan", tiny, "--set", "task.name=no").stdout
