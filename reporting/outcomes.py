@@ -285,51 +285,47 @@ def _count_other_versions(study: Study, outcomes: pl.DataFrame, code: str) -> in
 def unused_seeds_sentence(study: Study, table: TableKind, outcomes: pl.DataFrame) -> str:
     """Return a sentence on stored seeds that a table leaves out; "" if there are none.
 
-    They are seeds that were added later, those of other studies, and those that the study has no
-    longer. A table that asks for seeds uses later seeds, at levels that allow for them.
+    A table that asks for seeds uses those that may be added later, at levels that allow for them.
     """
-    if study.search is not None:
-        return ""
     parts: list[str] = []
-    if study.later_seeds and not table.asks_for_seeds:
-        own = {trial.id for trial in study.cells}
-        cells = (each for each in study.with_later_seeds().cells if each.id not in own and table.shows(each))
-        later = {trial.id: trial.seed for trial in cells}
-        stored = outcomes.select("study", "trial").filter(has_trial(later))
-        for name in sorted(stored["study"].unique(), key=lambda each: (each != study.name, each)):
-            found = [later[trial] for trial in stored.filter(study=name)["trial"]]
-            why = "added while a claim or another table was undecided"
-            why = why if name == study.name else f"trained for the study {name}"
-            parts.append(f"{_trials_of_seeds(found)}, {why}")
-    if dropped := [trial.seed for trial in dropped_seeds(study, outcomes) if table.shows(trial)]:
-        parts.append(f"{_trials_of_seeds(dropped)}, which the study leaves out")
+    for name, trials in _left_out_trials(study, outcomes, with_later_seeds=table.asks_for_seeds).items():
+        if seeds := {trial.id: trial.seed for trial in trials if table.shows(trial)}:
+            why = "which the study does not list" if name == study.name else f"trained for the study {name}"
+            parts.append(f"{_trials_of_seeds(seeds.values())}, {why}")
     return one_line(f"Left out: {'; '.join(parts)}.") if parts else ""
-
-
-def dropped_seeds(study: Study, outcomes: pl.DataFrame) -> list[Trial]:
-    """Return the ended trials of a grid whose seeds its file leaves out now, as if they were its cells.
-
-    There are none with seeds from an override, which captions show.
-    """
-    is_overridden = any(
-        each.partition("=")[0].strip() == f"factors.{SEED}" for each in study.document.overrides
-    )
-    if study.is_adaptive or is_overridden:
-        return []
-    ended = outcomes.select("study", "trial", "seed").filter(study=study.name)
-    others = sorted(set(ended["seed"]).difference(study.seeds, study.later_seeds))
-    trials = set(ended["trial"])
-    return [trial for trial in study.trials_of_seeds(others) if trial.id in trials]
 
 
 def dropped_seeds_sentence(study: Study, outcomes: pl.DataFrame) -> str:
     """Return a sentence for claims on the seeds that the study leaves out; "" if there are none."""
-    if not (found := [trial.seed for trial in dropped_seeds(study, outcomes)]):
+    found = _left_out_trials(study, outcomes, with_later_seeds=True).values()
+    if not (seeds := {trial.id: trial.seed for trials in found for trial in trials}):
         return ""
     return (
-        f"the study leaves out {_trials_of_seeds(found)}: verdicts are valid only if the seeds were "
+        f"the study leaves out {_trials_of_seeds(seeds.values())}: verdicts are valid only if the seeds were "
         "chosen before any result was seen"
     )
+
+
+def _left_out_trials(
+    study: Study, outcomes: pl.DataFrame, *, with_later_seeds: bool
+) -> dict[str, list[Trial]]:
+    """Return the ended trials that a grid would have with other seeds, by the study that trained them.
+
+    Its own come first. Other studies count that trained some of its trials, or seeds that may be added later.
+    Seeds that only an override leaves out are the study's, as are those to add later `with_later_seeds`.
+    """
+    if study.search is not None:
+        return {}
+    seed, later = pl.col("seed"), list(study.later_seeds)
+    used = [*study.design.known_levels[SEED], *(later if with_later_seeds else ())]
+    studies = [study.name, *study_outcomes(study, outcomes)["study"].unique()]
+    others = outcomes.filter(~seed.is_in(used), pl.col("study").is_in(studies) | seed.is_in(later))
+    trained_for = dict(others.select("trial", "study").iter_rows())
+    found = {study.name: list[Trial]()}
+    for trial in study.trials_of_seeds(others["seed"].unique().sort().to_list()):
+        if (name := trained_for.get(trial.id)) is not None:
+            found.setdefault(name, []).append(trial)
+    return found
 
 
 def _trials_of_seeds(seeds: Collection[int]) -> str:

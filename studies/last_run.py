@@ -270,7 +270,7 @@ def describe_max_seeds(study: Study, store: Store) -> str:
         return f"{when}: trials stay, but verdicts are no longer corrected for several looks at the results"
     change = "stricter, since claims are tested several times"
     change = change if before is None else "corrected for tests at other numbers of seeds"
-    later = set(_seeds_of(record)) - set(study.seeds)
+    later = _seeds_of(record).difference(study.seeds)
     is_advice = before is None and now == len(study.seeds) + len(later)  # of `describe_added_seeds`
     valid = "" if is_advice and later else "; this is valid only if you have not seen a result yet"
     return f"{when}: trials stay, but verdicts are now {change}{valid}"
@@ -278,7 +278,8 @@ def describe_max_seeds(study: Study, store: Store) -> str:
 
 def describe_added_seeds(study: Study, store: Store) -> str:
     """Return a note if seeds were added to a study's file after there were results, else ""."""
-    if not (before := seeds_before(study, store)):
+    before = seeds_before(study, store)
+    if not before or not set(before) < set(study.seeds):  # an override has other seeds than the file
         return ""
     told = f"the study had results for {plural(len(before), 'seed')} before it got {len(study.seeds)}: the"
     if (most := study.header.max_seeds) is not None:
@@ -348,14 +349,14 @@ def _tested(spec: ClaimSpec) -> str:
 def seeds_before(study: Study, store: Store) -> tuple[int, ...]:
     """Return the seeds for which a study had results before its file got more seeds, or ().
 
-    The record of the last run either has them, or has the file with fewer seeds. A single seed decides no
-    claim, so that results for one seed do not count.
+    The record of the last run either has them, or has the file with fewer seeds. Seeds that only an override
+    leaves out are the file's. A single seed decides no claim, so that results for one seed do not count.
     """
     record = store.records.load(study.name)
     if record is None or study.search is not None:
         return ()
     before = set(record.get("seeds_before") or _seeds_of(record))
-    if len(before) < 2 or not before < set(study.seeds):
+    if len(before) < 2 or not before < set(study.design.known_levels[SEED]):
         return ()
     trials = [trial for trial in study.cells if trial.seed in before]
     done = store.trials(columns=(*KEY_COLUMNS, "status", "seed", "settings")).filter(status="done")
@@ -378,9 +379,10 @@ def _training_of(text: str) -> tuple[str, int] | None:
     return training_id(settings), settings.train.epochs
 
 
-def _seeds_of(record: Mapping[str, Any]) -> list[int]:
-    seeds = as_list(as_table(_tables_of(record).get("factors")).get(SEED))
-    return [seed for seed in seeds if isinstance(seed, int)]
+def _seeds_of(record: Mapping[str, Any]) -> set[int]:
+    """Return the seeds of a study's last run, with those of its file that an override left out."""
+    tables = (_tables_of(each).get("factors") for each in (record, {**record, "overrides": ()}))
+    return {seed for each in tables for seed in as_list(as_table(each).get(SEED)) if isinstance(seed, int)}
 
 
 def _tables_of(record: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -27,7 +27,7 @@ from .resolve.draft import Draft, check_holes, check_levels, check_recipes, read
 from .resolve.gates import Gates
 from .resolve.grid import PlannedRung, TrialSource, build_grid, planned_rungs
 from .resolve.template import TRIAL_TABLES, Template
-from .resolve.trial import Trial
+from .resolve.trial import Kind, Trial
 from .schema.design import (
     Design,
     DesignReader,
@@ -173,12 +173,9 @@ class Study:
     def trials_of_seeds(self, seeds: Sequence[int]) -> list[Trial]:
         """Return the trials that all cells would have with these seeds instead of their own."""
         first = self.seeds[0]
-        starts = [trial for trial in self.cells if trial.levels[SEED] == first]
-        return [
-            Trial(study=self.name, levels={**trial.levels, SEED: seed}, settings=trial.common, seed=seed)
-            for seed in seeds
-            for trial in starts
-        ]
+        starts = [trial for trial in self.cells if trial.seed == first]
+        cells = (Trial.of_seeds(self.name, each.levels, Kind(each.common), seeds) for each in starts)
+        return [trial for trials in zip(*cells, strict=True) for trial in trials]
 
     def with_trials(self, added: Sequence[Trial]) -> Study:
         """Return a copy of the study with these additional trials."""

@@ -182,7 +182,7 @@ def provenance_lines(inputs: Snapshot) -> Iterator[str]:
     seeds, added = ", ".join(map(str, study.seeds)), inputs.status.added
     if added:
         numbers = inputs.counted_outcomes.filter(has_trial(added))["seed"].unique().sort().to_list()
-        seeds += f"; added seeds: {', '.join(map(str, numbers))} ({len(added)} of these trials)"
+        seeds += f"; further seeds: {', '.join(map(str, numbers))} ({len(added)} of these trials)"
     own = study.search.baseline_seeds if study.search else ()
     if more := [seed for seed in own if seed not in study.seeds]:
         seeds += f"; of the baseline also {', '.join(map(str, more))}"

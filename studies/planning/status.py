@@ -85,7 +85,7 @@ class StudyStatus:
         if self.added:
             ended = Counter(self.added.values())
             counted = ", ".join(f"{count} {status}" for status, count in sorted(ended.items()))
-            parts += [f"added seeds: {counted}"]
+            parts += [f"further seeds: {counted}"]
         if self.num_held:
             parts += [f"{self.num_held} held back by a gate"]
         if self.spent:

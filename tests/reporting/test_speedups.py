@@ -94,7 +94,7 @@ def test_a_table_says_how_many_stored_trials_of_added_seeds_it_leaves_out(tmp_pa
             store_course(store, trial, FAST if trial.levels["mixer"] == "sa" else SLOW)
     table = StudyResults(found, store).table()
     assert table.cells[1][0].count == 3
-    left_out = "Left out: 2 stored trials of seed 3, added while a claim or another table was undecided."
+    left_out = "Left out: 2 stored trials of seed 3, which the study does not list."
     assert left_out in table.caption
 
 

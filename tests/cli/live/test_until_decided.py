@@ -44,7 +44,7 @@ def test_seeds_are_added_until_the_claim_is_decided_or_no_more_may_be(run, study
     assert seeds() == [0, 1, 2, 3, 4]
     (told,) = (line for line in found.stderr.splitlines() if line.startswith("tiny: claims "))
     assert "added 2 trials" in told
-    status = "tiny: 3 of 3 trials done · 0 left · added seeds: 2 done · "
+    status = "tiny: 3 of 3 trials done · 0 left · further seeds: 2 done · "
     again = run("study", "run", path, "--local", "--until-decided")
     for stderr, ran in ((found.stderr, 2), (again.stderr, 0)):
         assert f"{status}{ran} trials ended in " in stderr
@@ -62,7 +62,7 @@ def test_a_continued_run_counts_the_trials_of_seeds_that_were_added_before(run, 
     first, second = results.next_seeds().trials
     run_study(results.study.with_trials([first]), results.store)  # as a run that was stopped then
     growing = StudyResults(results.study.with_trials([first, second]), results.store)
-    assert growing.status.summary() == "3 of 3 trials done · 1 left · added seeds: 1 done"
+    assert growing.status.summary() == "3 of 3 trials done · 1 left · further seeds: 1 done"
     assert "5/5 " in run("study", "run", path, "--local", "--until-decided").stderr
 
 
@@ -183,9 +183,24 @@ def test_seeds_that_are_left_out_after_results_are_noted(run, study):
     table = '\n[[table]]\nname = "ends"\nrows = "mixer"\nvalue = "loss"\n'
     Path(path).write_text(Path(path).read_text(encoding="utf-8") + table, encoding="utf-8")
     assert "Left out: 1 stored trial of seed 1, which" in words_of(run("table", "render", path))
+    copy = Path("copy.toml")
+    copy.write_text(Path(path).read_text(encoding="utf-8").replace('"tiny"', '"copy"'), encoding="utf-8")
+    assert told in words_of(run("claim", "check", str(copy)))
+    assert "seed 1, trained for the study tiny." in words_of(run("table", "render", str(copy)))
     Path("results/studies/tiny.json").write_text("{", encoding="utf-8")
     run("study", "status", "tiny")  # moves the damaged record away
     assert "changes of seeds and claims before it are unknown" in words_of(run("claim", "check", path))
+
+
+def test_seeds_that_an_override_left_out_are_those_of_the_file(run, study):
+    path = study(header="")
+    assert run("study", "run", path, "--local").exit_code == 0
+    part = ("--set", "factors.seed=[0, 1]")
+    assert run("study", "run", path, "--local", *part).exit_code == 0
+    for words in (("claim", "check", path), ("study", "plan", path), ("study", "plan", path, *part)):
+        told = words_of(run(*words))
+        assert "before it got" not in told
+        assert "leaves out" not in told
 
 
 def test_a_max_seeds_without_anything_to_decide_is_reported(run, study):

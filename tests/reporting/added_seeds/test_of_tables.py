@@ -81,7 +81,7 @@ def test_cells_show_the_seeds_of_the_looks_that_they_have_reached(tmp_path):
     plain = {key: value for key, value in TABLE.items() if key != "smallest_difference"}
     table = table_of(*grown(tmp_path / "plain", table=plain, more=more))
     assert [row[0].count for row in table.cells] == [3, 3, 3, 3]
-    assert table.caption[1].startswith("Left out: 11 stored trials of seeds 3 to 7, added while")
+    assert table.caption[1].startswith("Left out: 11 stored trials of seeds 3 to 7, which")
     assert "95 % interval" in table.caption[2]
 
 

@@ -87,7 +87,7 @@ def test_compute_and_provenance_count_the_seeds_that_were_added_later(read, tmp_
         re.search(r"(?s)Provenance\}\n(.*)(Seeds: [^.]*)", each["appendix.tex"].decode()).groups()
         for each in (whole, files)
     )
-    assert (provenance, named) == ("Seeds: 0, 1, 2", "Seeds: 0; added seeds: 1, 2 (17 of these trials)")
+    assert (provenance, named) == ("Seeds: 0, 1, 2", "Seeds: 0; further seeds: 1, 2 (17 of these trials)")
     assert f"{planned}Seeds" in files["appendix.tex"].decode(), "all trials are counted, as in compute.tex"
 
 

@@ -325,12 +325,12 @@ def test_a_device_that_was_used_otherwise_is_the_same_device(store):
 
 def test_stored_trials_of_added_seeds_are_told_beside_those_of_the_file(store):
     study = load_study(SMALL, ["study.max_seeds=3"])
-    assert "added seeds" not in study_status(study, store).summary()
+    assert "further seeds" not in study_status(study, store).summary()
     later = [trial for trial in study.with_later_seeds().cells if trial.seed == 2]
     keep(store, later[0])
     keep(store, later[1], status="failed")
     status = study_status(study, store)
-    assert status.summary() == "0 of 8 trials done · 8 left · added seeds: 1 done, 1 failed"
+    assert status.summary() == "0 of 8 trials done · 8 left · further seeds: 1 done, 1 failed"
     assert set(status.added) == {trial.id for trial in later[:2]}
 
 
