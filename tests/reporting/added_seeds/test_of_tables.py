@@ -75,6 +75,12 @@ def test_cells_show_the_seeds_of_the_looks_that_they_have_reached(tmp_path):
     table = table_of(*grown(tmp_path / "more", more=more))
     assert "mean ± s.d. of 3 to 8 seeds" in table.caption[0]
     assert [row[0].count for row in table.cells] == [8, 5, 3, 5]  # 7 seeds are no look
+    assert [(each.mark, each.text) for each in table.footnotes] == [
+        ("a", "mean of 8 seeds"),
+        ("b", "mean of 5 seeds"),
+    ]
+    assert [row[0].marks for row in table.cells] == [("a",), ("b",), (), ("b",)]
+    assert not table_of(*grown(tmp_path / "equal", more=dict.fromkeys(SHIFTS, 5))).footnotes
     first = table_of(*grown(tmp_path / "first"))
     assert table.cells[1][0].difference == first.cells[1][0].difference  # it was decided by the first look
     assert table.cells[3][0].difference != first.cells[3][0].difference
