@@ -119,14 +119,14 @@ class Scores:
     """The scores of all methods on all tasks.
 
     `runs` maps the name of a method to a list of scores for each task. `sign` is −1 if lower is better; for
-    scores with bounds it is always 1. `limits` are the lowest and the highest possible score. `gaps` counts
-    the `planned` trials without a value, by status. `trials` are all selected trials.
+    scores with bounds it is always 1. `limits` are the lowest and the highest possible score on each task.
+    `gaps` counts the `planned` trials without a value, by status. `trials` are all selected trials.
     """
 
     tasks: tuple[str, ...]
     runs: Mapping[str, tuple[tuple[float, ...], ...]]
     sign: int
-    limits: tuple[float, float]
+    limits: tuple[tuple[float, float], ...]
     gaps: Counter[str]
     planned: int
     trials: tuple[str, ...]
@@ -150,7 +150,7 @@ def collect_scores(spec: ScoreKeys, subject: ResultSubject) -> Scores:
     methods = [level_text(level) for level in levels[factor]]
     found: dict[str, list[tuple[float, ...]]] = {method: [] for method in methods}
     gaps, planned, trials, tasks = Counter[str](), 0, dict[str, None](), list[str]()
-    ends = list[float]()
+    limits = list[tuple[float, float]]()
     for metric in spec.value:
         observations = subject.observe(metric)
         by_place = dict[tuple[str, str], list[float]]()
@@ -161,7 +161,8 @@ def collect_scores(spec: ScoreKeys, subject: ResultSubject) -> Scores:
             by_place.setdefault((level_text(each.levels[factor]), task), []).append(score)
         for task in names:
             zero, one = bounds_of(spec, metric, task) or (0.0, 1.0)
-            ends += [(end - zero) / (one - zero) for end in find_metric(metric).bounds]
+            low, high = sorted((end - zero) / (one - zero) for end in find_metric(metric).bounds)
+            limits.append((low, high))
             tasks.append(f"{metric} of {task}" if len(spec.value) > 1 else task)
             for method in methods:
                 # sorted, so that resamples do not depend on the order of rows in the store
@@ -174,7 +175,7 @@ def collect_scores(spec: ScoreKeys, subject: ResultSubject) -> Scores:
         tasks=tuple(tasks),
         runs={method: tuple(runs) for method, runs in found.items()},
         sign=-1 if is_less else 1,
-        limits=(min(ends), max(ends)),
+        limits=tuple(limits),
         gaps=gaps,
         planned=planned,
         trials=tuple(trials),

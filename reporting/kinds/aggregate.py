@@ -89,12 +89,9 @@ def _cells(
     statistics: dict[str, Statistic] = {"iqm": INTERQUARTILE_MEAN, "mean": MEAN, "median": MEDIAN}
     if spec.target is not None:
         statistics["gap"] = optimality_gap(spec.target, sign=scores.sign)
-    found = aggregate_all(runs, statistics, resamples=RESAMPLES, seed=BOOTSTRAP_SEED)
+    found = aggregate_all(runs, statistics, resamples=RESAMPLES, seed=BOOTSTRAP_SEED, limits=scores.limits)
     count = sum(map(len, runs))
-    for name, each in found.items():
-        worst = scores.limits[0] if scores.sign > 0 else scores.limits[1]
-        bounds = (0.0, abs((spec.target or 0.0) - worst)) if name == "gap" else scores.limits
-        yield interval_cell(each, number.format, count, bounds=bounds)
+    yield from (interval_cell(each, number.format, count) for each in found.values())
     if spec.baseline is None:
         return
     baseline = level_text(spec.baseline)

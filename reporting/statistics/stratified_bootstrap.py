@@ -24,6 +24,8 @@ Floats = NDArray[np.float64]
 Runs = Sequence[Sequence[float]]
 """The scores of a method's runs, task by task."""
 
+_ANY = (-math.inf, math.inf)  # the possible scores of a task without bounds
+
 _ROUNDING = 1e-12  # smaller deviations relative to the values count as zero
 
 
@@ -40,7 +42,6 @@ class Statistic:
 
     of: Function
     deciding: Callable[[int], int] = lambda tasks: tasks
-    is_share: bool = False
 
 
 def interquartile_mean(runs: Sequence[Floats]) -> Floats:
@@ -77,7 +78,6 @@ def share_above(threshold: float, *, sign: int = 1, deciding: int | None = None)
     return Statistic(
         lambda runs: mean_of_tasks([(sign * each > sign * threshold).astype(float) for each in runs]),
         (lambda tasks: tasks) if deciding is None else (lambda _tasks: deciding),
-        is_share=True,
     )
 
 
@@ -87,20 +87,23 @@ MEDIAN = Statistic(median_of_tasks, lambda tasks: 2 - tasks % 2)
 
 
 def aggregate_all(
-    runs: Runs, statistics: Mapping[str, Statistic], *, resamples: int, seed: int
+    runs: Runs,
+    statistics: Mapping[str, Statistic],
+    *,
+    resamples: int,
+    seed: int,
+    limits: Runs | None = None,
 ) -> dict[str, Interval]:
     """Return the value and interval of each statistic for one method's runs.
 
     A value has no interval if a task has only one run, or if the runs do not vary. All intervals use the same
-    resamples.
+    resamples. They end at the values of the statistic for the lowest and the highest possible score of each
+    task, a pair in `limits`.
     """
     plain = [np.asarray(task, dtype=float)[None, :] for task in runs]
     drawn = _resampled(plain, np.random.default_rng(seed), resamples)
-    counts = [len(task) for task in runs]
-    return {
-        name: _aggregate(statistic, float(statistic.of(plain)[0]), statistic.of(drawn), counts)
-        for name, statistic in statistics.items()
-    }
+    limits, counts = limits or [_ANY] * len(runs), [len(task) for task in runs]
+    return {name: _aggregate(each, plain, drawn, counts, limits) for name, each in statistics.items()}
 
 
 def probability_of_improvement(
@@ -115,21 +118,28 @@ def probability_of_improvement(
     generator = np.random.default_rng(seed)
     plain = [np.asarray(task, dtype=float)[None, :] for task in (*runs, *baseline)]
     drawn = _resampled(plain, generator, resamples)
-    statistic = Statistic(lambda sides: _wins(sides[:tasks], sides[tasks:], sign), is_share=True)
+    statistic = Statistic(lambda sides: _wins(sides[:tasks], sides[tasks:], sign))
     counts = [min(len(one), len(other)) for one, other in zip(runs, baseline, strict=True)]
-    return _aggregate(statistic, float(statistic.of(plain)[0]), statistic.of(drawn), counts)
+    return _aggregate(statistic, plain, drawn, counts, [_ANY] * tasks + [_ANY[::-1]] * tasks)
 
 
-def _aggregate(statistic: Statistic, value: float, drawn: Floats, counts: Sequence[int]) -> Interval:
-    fewest, deviation = min(counts), float(drawn.std())
-    if fewest < 2 or deviation <= _ROUNDING * float(np.abs(drawn).max()):
+def _aggregate(
+    statistic: Statistic,
+    runs: Sequence[Floats],
+    drawn: Sequence[Floats],
+    counts: Sequence[int],
+    limits: Runs,
+) -> Interval:
+    value, found = float(statistic.of(runs)[0]), statistic.of(drawn)
+    fewest, deviation = min(counts), float(found.std())
+    if fewest < 2 or deviation <= _ROUNDING * float(np.abs(found).max()):
         return Interval(value)
     degrees = (sum(counts) - len(counts)) * statistic.deciding(len(counts)) / len(counts)
     half = deviation * math.sqrt(fewest / (fewest - 1)) * t_quantile(LEVEL, round(degrees) + 1)
-    low, high = value - half, value + half
-    if statistic.is_share:
-        low, high = max(low, 0.0), min(high, 1.0)
-    return Interval(value, low, high)
+    # the interval keeps its center, even where a plug-in goes beyond the bounds of its metric
+    ends = (list(map(np.full_like, runs, scores)) for scores in zip(*limits, strict=True))
+    possible = [value, *(float(statistic.of(each)[0]) for each in ends)]
+    return Interval(value, max(value - half, min(possible)), min(value + half, max(possible)))
 
 
 def _resampled(runs: Sequence[Floats], generator: np.random.Generator, count: int) -> list[Floats]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -116,22 +115,15 @@ def interval_cell(
     *,
     text: str = "",
     marks: tuple[str, ...] = (),
-    bounds: tuple[float, float] = (-math.inf, math.inf),
 ) -> Cell:
-    """Return a cell with a number and its interval, if any, within the `bounds` of possible numbers.
-
-    `form` formats the number and both ends.
-    """
+    """Return a cell with a number and its interval, if any. `form` formats the number and both ends."""
     value, low, high = found
     half = None if low is None or high is None else (high - low) / 2
-    shown = Estimate(value=value, low=low, high=high, spread=half, n=count).within(bounds)
     return Cell(
         status=CellStatus.DONE,
-        estimate=shown,
+        estimate=Estimate(value=value, low=low, high=high, spread=half, n=count),
         text=text or form(value),
-        interval=""
-        if shown.low is None or shown.high is None
-        else f"[{form(shown.low)}, {form(shown.high)}]",
+        interval="" if low is None or high is None else f"[{form(low)}, {form(high)}]",
         marks=marks,
     )
 

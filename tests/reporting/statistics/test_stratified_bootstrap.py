@@ -51,6 +51,17 @@ def test_the_interval_of_one_tasks_mean_is_students():
     assert (found.high - found.low) / 2 == pytest.approx(half, rel=0.03)
 
 
+def test_an_interval_ends_at_the_value_of_the_lowest_and_highest_scores_of_all_tasks():
+    runs, limits = [(0.1, 0.9), (0.2, 1.2)], [(0.0, 1.0), (-np.inf, 1.25)]
+    statistics = {"mean": MEAN, "iqm": INTERQUARTILE_MEAN, "gap": optimality_gap(2.0)}
+    found = aggregate_all(runs, statistics, **DRAW, limits=limits)
+    assert (found["mean"].high, found["iqm"].high) == (1.125, 1.125)
+    assert found["gap"].low == 2.0 - 1.125
+    assert found["mean"].low < -0.5
+    bounded = aggregate_all(runs, statistics, **DRAW, limits=[(0.0, 1.0), (-1.0, 1.25)])
+    assert bounded["mean"].low == -0.5
+
+
 def test_where_nothing_is_known_there_is_no_interval():
     assert one(MEAN, [(1.0,), (2.0,)]).low is None
     assert one(MEAN, [(1.0, 1.0), (2.0, 2.0)]).low is None
