@@ -177,14 +177,15 @@ def conditions(analysis: Analysis, batch: int) -> str:
 
 
 def describe_sizes(analysis: Analysis, batch: int) -> str:
-    """Describe the norms, tied weights, sequence length, batch and dropout in one line."""
-    config, settings = analysis.config, analysis.config.settings
+    """Describe width, vocabulary, norms, tied weights, sequence length, batch and dropout in one line."""
+    config, settings, vocab = analysis.config, analysis.config.settings, analysis.config.interface.vocab
     rates = {
         "attention": settings.attention_dropout,
         "embedding": settings.embedding_dropout,
         "input": settings.input_dropout,
     }
-    parts = ["no norms" if settings.norm == "none" else f"{settings.norm}-norm"]
+    parts = [f"width {settings.d_model}", *([f"vocab {vocab}"] if vocab else [])]
+    parts += ["no norms" if settings.norm == "none" else f"{settings.norm}-norm"]
     parts += [] if settings.residual else ["no residuals"]
     parts += ["tied" + (" but for biases" if settings.tied_bias else "")] if settings.tied else []
     if settings.cutoffs:

@@ -65,7 +65,7 @@ def test_a_long_recipe_has_its_id_on_a_line_of_its_own(run):
 def test_a_causal_recipe_does_not_see_to_the_right(run):
     lines = run("recipe", "show", "8 * conv(k=20)", *SIZES, "--causal").stdout.splitlines()
     assert next(line for line in lines if "total" in line).endswith("  152 ← · → 0  38.9 kB")
-    assert "  causal, pre-norm, 40 tokens, batch 32, dropout 0.1" in lines
+    assert "  causal, width 128, vocab 20, pre-norm, 40 tokens, batch 32, dropout 0.1" in lines
 
 
 def test_the_parts_as_json_add_up_to_the_whole(run):
@@ -92,7 +92,7 @@ def test_a_column_without_figures_is_left_out(run):
 
 
 def test_a_recipe_that_only_works_on_positions_is_causal_without_a_mask(run):
-    assert "  causal, pre-norm," in run("recipe", "show", "ff(512)", *SIZES).stdout
+    assert "  causal, width 128, vocab 20, pre-norm," in run("recipe", "show", "ff(512)", *SIZES).stdout
     assert json.loads(run("recipe", "show", "ff(512)", *SIZES, "--json").stdout)["causal"] is True
 
 

@@ -28,7 +28,7 @@ SIDE_BY_SIDE = """\
   reach                0
   causal             yes
 
-  pre-norm, 40 tokens, batch 32, dropout 0.1
+  width 128, vocab 20, pre-norm, 40 tokens, batch 32, dropout 0.1
 """
 
 FOUR = (
