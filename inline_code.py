@@ -35,8 +35,9 @@ UNSAVED: Final = "the unsaved code of "
 class InlineCode:
     """The code that registers an item outside of plug-ins; of a cell, with the globals that it uses.
 
-    `owner` names the code, and stays the same after an edit. Of a script or an imported module only the text
-    counts, as of a plug-in in a file.
+    `owner` names the code, and stays the same after an edit. `run` is one object for all items that one run
+    of a script or a cell registers. Of a script or an imported module only the text counts, as of a plug-in
+    in a file.
     """
 
     def __init__(self, item: str, frame: FrameType) -> None:
@@ -44,6 +45,9 @@ class InlineCode:
         self._item, self._globals = item, frame.f_globals
         while frame.f_back is not None and frame.f_back.f_globals is self._globals:
             frame = frame.f_back  # up to the statement of the script or cell
+        self.run: object = (
+            frame.f_code if frame.f_code.co_name.startswith("<") else object()
+        )  # not a function
         self._file = frame.f_code.co_filename
         linecache.checkcache(self._file)  # a file that was run before may have been edited since
         text = _source(self._file)

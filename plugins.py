@@ -142,7 +142,8 @@ class Registry(Mapping[str, ItemT], Generic[ItemT]):
 
         With `own` it belongs to this package, even if a plug-in causes the import. Without a plug-in it
         belongs to the script or the notebook's cell that registers it, and may be replaced by running the
-        cell again. Raise PluginError for an invalid name, and for one that is taken.
+        cell again. Raise PluginError for an invalid name, and for one that is taken. A loop must not replace
+        its own items: their code is the same text, so their trials would have the same ids.
         """
         if not (isinstance(name, str) and _NAME.fullmatch(name)):
             raise PluginError(f"expected a name of letters, digits, - and _ for a {self.kind}, got {name!r}")
@@ -151,8 +152,14 @@ class Registry(Mapping[str, ItemT], Generic[ItemT]):
             entry = _Entry(item, load.owner, load.code)
         else:
             entry = _Entry(item) if own else _inline(item, f"{self.kind} {name}")
-        if (taken := self._entries.get(name)) is not None and not (taken.inline and entry.inline):
+        taken = self._entries.get(name)
+        old, new = taken and taken.inline, entry.inline
+        if taken is not None and not (old and new and old.run is not new.run):
             remedy = "" if taken.owner == OWN else "; load only one of the two plug-ins"
+            if old and new:
+                remedy = (
+                    " in the same run; trials of both would have the same ids: give each a name of its own"
+                )
             raise PluginError(f"the {self.kind} '{name}' is already defined by {taken.owner}{remedy}")
         self._entries[name] = entry
         if load is not None:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from activemem import load_plugin
+from activemem import PluginError, load_plugin
 from activemem.grammar import NORMS
 from activemem.studies import Trial
 from activemem.studies.resolve import code_fault, code_here
@@ -86,6 +86,15 @@ def test_a_cell_of_a_notebook_is_part_of_the_id_and_can_be_run_again(notebook):
         codes.append(own_code())
     assert codes[0] == codes[1] != codes[2]
     assert all(code.startswith("the notebook cell of norm own_norm ") for code in codes)
+
+
+def test_a_loop_does_not_replace_a_part_by_one_that_would_have_the_same_id(notebook):
+    register = "@register_norm('own_norm', source='here')"
+    norm = f"    {register}\n    class Norm(Base):\n        def build(self, width, eps): return k"
+    notebook.run(*HELPERS, "from activemem import register_norm")
+    with pytest.raises(PluginError, match="same ids: give each a name of its own"):
+        notebook.run(f"for k in (1, 2):\n{norm}")
+    notebook.run(f"for k in (1,):\n{norm}", f"for k in (2,):\n{norm}")
 
 
 @pytest.mark.parametrize(
