@@ -17,12 +17,11 @@ from ..studies.planning.reused_trials import (
     describe_changed_settings,
     describe_stale,
     find_stale_trials,
-    latest_settings,
+    latest_trials,
     with_other_seeds,
 )
 from ..studies.planning.status import StudyStatus, count_other_points, read_statuses, study_outcomes
 from ..studies.planning.trials_to_run import stale_part
-from ..studies.resolve.trial import first_of_each_kind
 from ..studies.study import Study, shipped_studies
 from ..studies.text.errors import StudyError, command_line
 from ..studies.text.units import labelled_lines, plural
@@ -138,15 +137,12 @@ def note_other_settings(results: reporting.StudyResults, kind: str, verb: str = 
         return False
     others = {trial.id for trial in found.trials} & stored - own
     if others:
-        if not (changes := ", ".join(found.document.overrides)):
-            then = first_of_each_kind([trial for trial in found.trials if trial.id in others])
-            changes = describe_changed_settings((trial.settings for trial in then), study)
-        where = ("as it last ran" if is_from_file else "as in its file") + (
-            f" ({changes})" if changes else ""
-        )
-        again = store_command(store, kind, verb, other)
+        then = [trial for trial in found.trials if trial.id in others]
+        changes = ", ".join(found.document.overrides) or describe_changed_settings(then, study)
+        where = "as it last ran" if is_from_file else "as in its file"
+        where += f" ({changes})" if changes else ""
         have = f"the store has {plural(len(others), 'trial')} of {study.name} {where}"
-        print_stderr(f"{have}; to show them: {again}")
+        print_stderr(f"{have}; to show them: {store_command(store, kind, verb, other)}")
     return bool(others)
 
 
@@ -173,7 +169,7 @@ def note_stale_trials(results: reporting.StudyResults) -> None:
         return
     if not (stale := other_versions(study, store)):
         return
-    latest = latest_settings(store, stale)
+    latest = latest_trials(store, stale)
     if same := with_other_seeds(latest, study):
         many, seeds = plural(len(same), "trial"), ", ".join(map(str, sorted({each.seed for each in same})))
         print_stderr(f"{many} in the store would count if the study had their seeds: {seeds}")
@@ -181,7 +177,7 @@ def note_stale_trials(results: reporting.StudyResults) -> None:
             return
     have = f"the store has {plural(len(stale), 'trial')} of other versions of {study.name}"
     why = describe_changed_settings(latest, study) or "other seeds, file, data, code or --set"
-    reused = ", unless --keep-stale has reused them" if any(each.code for each in latest) else ""
+    reused = ", unless --keep-stale has reused them" if any(each.common.code for each in latest) else ""
     argument = _study_argument(study, store) if is_from_file else study.name
     see = store_command(store, "study", "forget", argument, stale=True, dry_run=True)
     print_stderr(f"{have} ({why}), which are not counted{reused}; list them before you remove them: {see}")

@@ -179,7 +179,7 @@ def forget(
     if as_json:
         print_json(gone)
     else:
-        rows = store.trials(columns=(*storage.KEY_COLUMNS, "factors", "status", "finished"))
+        rows = store.trials(columns=(*storage.KEY_COLUMNS, "factors", "status", "epochs", "finished"))
         rows = rows.filter(storage.has_trial(gone.trials)).sort("finished")
         print_stdout("\n".join(cli.format_forgotten(gone, rows)))
 

@@ -60,9 +60,12 @@ def format_forgotten(gone: Forgotten, rows: pl.DataFrame) -> list[str]:
     ] * bool(gone.files)
     head = f"{gone.study}: {plural(len(gone.trials), 'trial')} {verb}"
     listed: list[str] = []
-    for text, status in [] if gone.removed else rows.select("factors", "status").iter_rows():
-        levels = ", ".join(f"{name}={level_text(level)}" for name, level in json.loads(text).items())
-        listed.append(f"  {status:<7} {levels}")
+    for row in [] if gone.removed else rows.iter_rows(named=True):
+        levels = ", ".join(
+            f"{name}={level_text(level)}" for name, level in json.loads(row["factors"]).items()
+        )
+        ended = f"{plural(row['epochs'], 'epoch')} · {row['finished']:%Y-%m-%d %H:%M:%S}"
+        listed.append(f"  {row['status']:<7} {levels} · {ended}")
     more = [f"  and {len(listed) - _MAX_TRIALS} more (--json lists all)"] if len(listed) > _MAX_TRIALS else []
     return [head, *(f"  {part}" for part in parts), *kept, *listed[:_MAX_TRIALS], *more]
 

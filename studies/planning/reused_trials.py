@@ -27,6 +27,7 @@ from ...storage import Store, StoreError, open_store, store_fault
 from ...storage.rows import KEY_COLUMNS, has_trial
 from ..resolve.template import HOLE_PATTERN
 from ..resolve.trial import (
+    Kind,
     Trial,
     changed_code,
     code_owner,
@@ -36,9 +37,9 @@ from ..resolve.trial import (
     trial_id,
     with_code,
 )
-from ..schema.factors import level_text
+from ..schema.factors import SEED, level_text
 from ..schema.search import as_listed, contains
-from ..schema.settings import RECIPE_PATH, Level, TrialSettings
+from ..schema.settings import RECIPE_PATH, Level
 from ..study import Study, study_fault
 from ..text.document import iter_leaves
 from ..text.toml_positions import KeyPath
@@ -118,66 +119,74 @@ def describe_stale(stale: Mapping[str, StaleTrial]) -> str:
 MAX_COMPARED: Final = 200
 """The maximum number of stored trials, the latest ones, whose settings are compared with a study's."""
 
-_LONGEST_VALUE: Final = 30
+_LONGEST_VALUES: Final = 60
 
 
-def latest_settings(store: Store, trials: Iterable[str]) -> list[TrialSettings]:
-    """Return the settings of stored trials, of at most `MAX_COMPARED`: those that ended last."""
-    rows = store.trials(columns=(*KEY_COLUMNS, "finished", "settings")).filter(has_trial(trials))
-    found: list[TrialSettings] = []
-    for text in rows.sort("finished").tail(MAX_COMPARED)["settings"]:
+def latest_trials(store: Store, trials: Iterable[str]) -> list[Trial]:
+    """Return the stored trials with these ids that ended last, at most `MAX_COMPARED`."""
+    rows = store.trials(columns=(*KEY_COLUMNS, "finished", "factors", "settings")).filter(has_trial(trials))
+    found: list[Trial] = []
+    for row in rows.sort("finished").tail(MAX_COMPARED).iter_rows(named=True):
         with suppress(StoreError):  # the settings have keys that no longer exist
-            found.append(settings_from_json(text))
+            settings = settings_from_json(row["settings"])
+            found.append(Trial(study=row["study"], levels=json.loads(row["factors"]), settings=settings))
     return found
 
 
-def describe_changed_settings(then: Iterable[TrialSettings], study: Study) -> str:
-    """Describe how the settings of other trials differ from a study's: `train.epochs = 60, now 100`.
+def describe_changed_settings(then: Iterable[Trial], study: Study) -> str:
+    """Describe how other trials differ from a study's: `train.epochs = 60, now 100`.
 
-    A setting is named if none of these trials has a value that a trial of the study has. Return "" if no
-    setting differs in this way.
+    A setting, or a factor that fills it, is named if none of these trials has a value that a trial of the
+    study has. Return "" if none differs in this way.
     """
-    before = _values_by_key(then)
-    after = _values_by_key(each.settings for each in first_of_each_kind(study.trials))
-    return ", ".join(
-        _describe_change(key, values, after.get(key, {"null"}))
+    before, after = _values_by_key(then), _values_by_key(study.trials)
+    changed = {
+        key: (values, now)
         for key, values in before.items()
-        if values.isdisjoint(after.get(key, {"null"}))
+        if (key in after or "." in key)  # a factor of both, or a setting
+        and values.keys().isdisjoint(now := after.get(key, {"null": None}))
+    }
+    filled = {".".join(map(str, path)): names for path, names in study.template.holes.items()}
+    return ", ".join(
+        _describe_change(key, *both)
+        for key, both in changed.items()
+        if changed.keys().isdisjoint(filled.get(key, ()))
     )
 
 
-def with_other_seeds(trials: Iterable[TrialSettings], study: Study) -> list[TrialSettings]:
+def with_other_seeds(trials: Iterable[Trial], study: Study) -> list[Trial]:
     """Return those of other trials that differ from a trial of the study in the seed alone."""
-    own = {trial.id for trial in study.trials}
-    return [each for each in trials if any(trial_id(each.with_seed(seed)) in own for seed in study.seeds)]
+    own, seeds = {trial.id for trial in study.trials}, study.seeds
+    return [each for each in trials if any(name in own for _, name in Kind(each.common).ids(seeds))]
 
 
 _DATA_KEYS: Final = {"task.corpus": "the data of [task]", "task.tokenizer": "the tokenizer of [task]"}
 """Settings with facts about the user's files, which count as a single value."""
 
 
-def _values_by_key(trials: Iterable[TrialSettings]) -> dict[str, set[str]]:
-    """Return all values of each setting as JSON, by the setting's name."""
-    found: dict[str, set[str]] = {}
-    for trial in trials:
-        tables = json.loads(trial.model_dump_json(exclude={"seed"}))
+def _values_by_key(trials: Iterable[Trial]) -> dict[str, dict[str, None]]:
+    """Return all values of each factor and setting as JSON, in their order, by the name."""
+    found: dict[str, dict[str, None]] = {}
+    for trial in first_of_each_kind(trials):
+        tables = json.loads(trial.common.model_dump_json(exclude={"seed"}))
         for table, key in (name.split(".") for name in _DATA_KEYS):
             if tables[table].get(key) is not None:
                 tables[table][key] = json.dumps(tables[table][key])
-        for path, value in iter_leaves((), tables):
-            found.setdefault(".".join(map(str, path)), set()).add(json.dumps(value, ensure_ascii=False))
+        levels = {name: level for name, level in trial.levels.items() if name != SEED}
+        for path, value in (*iter_leaves((), levels), *iter_leaves((), tables)):
+            found.setdefault(".".join(map(str, path)), {})[json.dumps(value, ensure_ascii=False)] = None
     return found
 
 
 def _describe_change(key: str, then: Collection[str], now: Collection[str]) -> str:
     if key.startswith("code."):
         return f"the code of {key.removeprefix('code.')} changed"
-    if len(then) == len(now) == 1:
-        old, new = (
-            "unset" if value is None else level_text(value) for value in map(json.loads, (*then, *now))
-        )
-        if max(len(old), len(new)) <= _LONGEST_VALUE:
-            return f"{key} = {old}, now {new}"
+    old, new = (
+        " or ".join("unset" if value is None else level_text(value) for value in map(json.loads, values))
+        for values in (then, now)
+    )
+    if max(len(old), len(new)) <= _LONGEST_VALUES:
+        return f"{key} = {old}, now {new}"
     return f"{_DATA_KEYS.get(key, key)} changed"
 
 

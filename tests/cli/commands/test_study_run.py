@@ -330,6 +330,18 @@ def test_a_run_with_an_override_does_not_make_the_trials_without_it_stale(run, t
     assert "has 4 trials of tiny as in its file (train.epochs = 2, now 1)" in told
 
 
+def test_changed_levels_are_named_by_their_factor(run, tiny):
+    few, file = ("--local", "--only", "seed=0"), Path(tiny)
+    run("study", "run", tiny, *few)
+    file.write_text(file.read_text(encoding="utf-8").replace("conv(k=3)", "conv(k=5)"), encoding="utf-8")
+    changed = "(mixer = conv(k=3), now sa(heads=1, head_width=4) or conv(k=5))"
+    told = " ".join(run("study", "status", tiny).stderr.split())
+    assert f"has 2 trials of tiny as it last ran {changed}" in told
+    run("study", "run", tiny, *few)
+    told = " ".join(run("study", "status", tiny).stderr.split())
+    assert f"has 2 trials of other versions of tiny {changed}" in told
+
+
 def test_the_stale_trials_of_a_search_are_not_known(run, golden):
     Path("rungs.toml").write_text(SEARCH_OF_RUNGS, encoding="utf-8")
     told = run("study", "forget", "rungs.toml", "--stale")
