@@ -138,14 +138,11 @@ def promote(
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
     written = studies.load_study(out)
-    count = (
-        len(reporting.find_winners(found.study, found.points, best)) if found.points and not path else best
-    )
+    assert found.points is not None, "only a search has a study to promote"
+    count = best if path else len(reporting.find_winners(found.study, found.points, best))
     if count < best:
         print_stderr(f"--best {best}: {found.study.name} has only {plural(count, 'point')} to promote")
-    for lead in (
-        reporting.baseline_lead(found.study, found.points, 1 if path else best) if found.points else ()
-    ):
+    for lead in reporting.baseline_lead(found.study, found.points, 1 if path else best):
         print_stderr(lead)
     print_stdout(f"{out}: {written.name}, {plural(len(written.trials), 'trial')}")
     print_stdout(command_line("study", "run", str(out)))

@@ -212,11 +212,10 @@ class Headline:
         `epochs` are the metrics after each of its epochs, if they are known.
         """
         name = next((each for each in self.names if each in metrics), None)
-        others = [
-            f"{goal.name} {find_metric(goal.name).format(value)}"
-            for goal in self._goals
-            if goal.name != name and (value := _known_value(goal.name, metrics, trial)) is not None
-        ]
+        others: list[str] = []
+        for other in (goal.name for goal in self._goals if goal.name != name):
+            found = model_cost(other, trial.settings) if is_known_before(other) else metrics.get(other)
+            others += [] if found is None else [f"{other} {find_metric(other).format(found)}"]
         if name is None:
             return others
         task = trial.settings.task
@@ -239,10 +238,6 @@ class Headline:
             best = self._best.get(key, value)
             self._best[key] = max(value, best) if highest else min(value, best)
         return self._best.get(key)
-
-
-def _known_value(name: str, metrics: Mapping[str, float], trial: Trial) -> float | None:
-    return model_cost(name, trial.settings) if is_known_before(name) else metrics.get(name)
 
 
 def _has_diverged(trial: Trial, metrics: Mapping[str, float], epochs: Sequence[Mapping[str, float]]) -> bool:

@@ -7,7 +7,7 @@ same functions.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import Final
@@ -16,11 +16,11 @@ import polars as pl
 
 from ...storage import Store
 from ...studies.catalog.metrics import find_metric, is_target, pick_bias, with_sign
-from ...studies.claims.comparisons import Quantity, iter_quantities
+from ...studies.claims.comparisons import iter_quantities
 from ...studies.last_run import describe_late_claims, describe_max_seeds
 from ...studies.planning.final_values import trial_values
 from ...studies.presentation.metric_words import describe_metrics
-from ...studies.resolve.trial import Trial, cell_key
+from ...studies.resolve.trial import CellKey, Trial, cell_key
 from ...studies.study import Study
 from ...studies.text.units import degrees_of_freedom, listed
 from ..outcomes import dropped_seeds_sentence, overrides_sentence, stale_sentences, unlearnt_sentence
@@ -68,16 +68,11 @@ def claims_to_terminal(checked: Sequence[ClaimResult], sentences: Sequence[str],
     effect, low, high = (
         max(map(len, texts)) for texts in zip(*((row.effect, *row.interval) for row in rows), strict=True)
     )
-    numbers = [
-        f"{row.effect:>{effect}} "
-        + (
-            f"[{row.interval[0]:>{low}}, {row.interval[1]:>{high}}]"
-            if row.interval[0]
-            else " " * (low + high + 4)
-        )
-        + f"  {row.p_and_n}"
-        for row in rows
-    ]
+    numbers: list[str] = []
+    for row in rows:
+        one, other = row.interval
+        interval = f"[{one:>{low}}, {other:>{high}}]" if one else " " * (low + high + 4)
+        numbers.append(f"{row.effect:>{effect}} {interval}  {row.p_and_n}")
     blank_lines = any(row.indent > INDENT for row in rows)
     column = max(INDENT + max(widths.values()), width - max(map(len, numbers)))  # where the numbers begin
     lines: list[str] = []
@@ -257,9 +252,8 @@ def _rows(checked: ClaimResult) -> Iterator[_ClaimRow]:
 def _unlearnt_sentences(study: Study, outcomes: pl.DataFrame) -> Iterator[str]:
     """Yield a sentence for each metric of a task that no model in the claims' cells has learnt."""
     groups: dict[tuple[str, str], list[Trial]] = {}
-    quantities = _quantities(study)
-    for metric in dict.fromkeys(each.metric for each in quantities):
-        for trial in _trials_of(study, [each for each in quantities if each.metric == metric]):
+    for metric, compared in _trials_by_metric(study).items():
+        for trial in compared:
             groups.setdefault((metric, trial.settings.task.model_dump_json()), []).append(trial)
     for (metric, _), trials in groups.items():
         settings, ids = trials[0].settings, [trial.id for trial in trials]
@@ -274,13 +268,12 @@ def _unlearnt_sentences(study: Study, outcomes: pl.DataFrame) -> Iterator[str]:
             yield f"{metric} on {words}: {sentence}."
 
 
-def _quantities(study: Study) -> list[Quantity]:
-    return list(dict.fromkeys(quantity for claim in study.claims for quantity in claim.quantities))
-
-
-def _trials_of(study: Study, compared: Iterable[Quantity]) -> list[Trial]:
-    cells = {cell_key(quantity.cell) for quantity in compared}
-    return [trial for trial in study.cells if trial.cell in cells]
+def _trials_by_metric(study: Study) -> dict[str, list[Trial]]:
+    """Return the trials whose values the claims of a study compare, by metric."""
+    cells: dict[str, set[CellKey]] = {}
+    for quantity in (quantity for claim in study.claims for quantity in claim.quantities):
+        cells.setdefault(quantity.metric, set()).add(cell_key(quantity.cell))
+    return {metric: [trial for trial in study.cells if trial.cell in own] for metric, own in cells.items()}
 
 
 def measured_sentences(study: Study) -> tuple[str, ...]:
@@ -289,14 +282,8 @@ def measured_sentences(study: Study) -> tuple[str, ...]:
     Only targets, metrics whose meaning depends on the study's settings, and test metrics that pick levels
     have a sentence.
     """
-    compared = _quantities(study)
-    by_metric: dict[str, list[Quantity]] = {}
-    for quantity in compared:
-        by_metric.setdefault(quantity.metric, []).append(quantity)
-    measured = {
-        find_metric(name): [trial.settings for trial in _trials_of(study, each)]
-        for name, each in by_metric.items()
-    }
+    compared = _trials_by_metric(study)
+    measured = {find_metric(name): [trial.settings for trial in each] for name, each in compared.items()}
     comparisons = (each for claim in study.claims for each in claim.comparisons if not each.is_ratio)
     targeted = any(is_target(one.metric) for each in comparisons for one in iter_quantities(each))
     biases = dict.fromkeys(pick_bias(claim.spec.pick_by, claim.spec.over) for claim in study.claims)
@@ -335,7 +322,7 @@ def settings_sentences(study: Study, outcomes: pl.DataFrame) -> tuple[str, ...]:
     parts = (
         *_unlearnt_sentences(study, outcomes),
         overrides_sentence(study.document.overrides),
-        *stale_sentences(study, outcomes, [each.metric for each in _quantities(study)]),
+        *stale_sentences(study, outcomes, [*_trials_by_metric(study)]),
         study.source_sheet.summary(study.name) if study.paper else "",
     )
     return tuple(sentence for sentence in parts if sentence)

@@ -36,11 +36,10 @@ _NODES = 48  # nodes of each of the two integrals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """The standard deviation of a metric between seeds, pooled over `points`, with its `degrees`."""
+    """The standard deviation of a metric between seeds, pooled over points, with its `degrees`."""
 
     sd: float
     degrees: int
-    points: int
 
     def lead(self, count: int, seeds: int, other: int) -> float:
         """Return how far the best of `count` equal points may lead another point by luck.
@@ -56,11 +55,10 @@ def measure_noise(found: SearchPoints, metric: str) -> Noise | None:
 
     Return None if there are no such points, or if their seeds do not differ.
     """
-    every = (list(point.measured.get(metric, {}).values()) for point in found.points)
-    samples = [values for values in every if len(values) > 1]
+    samples = [list(point.measured.get(metric, {}).values()) for point in found.points]
     squares = sum((sample_sd(values) or 0.0) ** 2 * (len(values) - 1) for values in samples)
-    degrees = sum(map(len, samples)) - len(samples)
-    return Noise(sd=math.sqrt(squares / degrees), degrees=degrees, points=len(samples)) if squares else None
+    degrees = sum(len(values) - 1 for values in samples if values)
+    return Noise(sd=math.sqrt(squares / degrees), degrees=degrees) if squares else None
 
 
 def find_plateau(found: SearchPoints, goal: SearchObjective, noise: Noise) -> list[int] | None:
@@ -69,11 +67,10 @@ def find_plateau(found: SearchPoints, goal: SearchObjective, noise: Noise) -> li
     Their distance to the best point may be noise alone. The points are numbered from 1 in the order of
     training. Return None for fewer than two points.
     """
-    means = [(number, point, point.mean(goal.name)) for number, point in enumerate(found.points, 1)]
     known = [
         (number, point.seeds, value)
-        for number, point, value in means
-        if value is not None and point in found.complete
+        for number, point in enumerate(found.points, 1)
+        if point in found.complete and (value := point.mean(goal.name)) is not None
     ]
     if len(known) < 2:
         return None
@@ -119,9 +116,7 @@ def lead_by_chance(found: SearchPoints, baseline: FoundPoint, noise: Noise) -> f
     In 95 % of searches, the lead by luck is smaller. Return None if there are no other points.
     """
     others = [point for point in found.complete if point is not baseline]
-    if not others:
-        return None
-    return noise.lead(len(others), min(point.seeds for point in others), baseline.seeds)
+    return noise.lead(len(others), min(each.seeds for each in others), baseline.seeds) if others else None
 
 
 def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterator[str]:
@@ -246,12 +241,9 @@ def noise_floor(
     has several seeds. Trainings that the column DIVERGED marks do not count.
     """
     found = trial_values("", outcomes["trial"], outcomes, metric)
-    known = found["status"] == ValueStatus.DONE
+    known = outcomes.select("settings", "seed", found["value"]).filter(found["status"] == ValueStatus.DONE)
     cells: dict[str, dict[int, float]] = {}
-    for settings, seed, value in zip(
-        *(column.filter(known) for column in (outcomes["settings"], outcomes["seed"], found["value"])),
-        strict=True,
-    ):
+    for settings, seed, value in known.iter_rows():
         cells.setdefault(cell_of(settings), {})[seed] = value
     several = [cell for cell in cells.values() if len(cell) > 1]
     if not several:

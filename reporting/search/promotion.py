@@ -120,12 +120,11 @@ def find_baseline(study: Study, found: SearchPoints) -> FoundPoint | None:
     return next((point for point in found.complete if point.key == key), None)
 
 
-def baseline_lead(study: Study, found: SearchPoints, best: int) -> list[str]:
-    """Return a sentence on each trained objective in which some best points do not beat the baseline."""
+def baseline_lead(study: Study, found: SearchPoints, best: int) -> Iterator[str]:
+    """Yield a sentence on each trained objective in which some best points do not beat the baseline."""
     if (baseline := find_baseline(study, found)) is None:
-        return []
+        return
     winners = {f"best_{number}": point for number, point in enumerate(find_winners(study, found, best), 1)}
-    sentences = list[str]()
     for goal in found.goals:
         behind = {name: point for name, point in winners.items() if not _beats(point, baseline, goal)}
         if behind and not is_known_before(goal.name):
@@ -135,8 +134,7 @@ def baseline_lead(study: Study, found: SearchPoints, best: int) -> list[str]:
                 for name, point in shown
             )
             beat = f"{listed(behind)} did not beat the baseline in {goal.name}"
-            sentences.append(f"in the search, {beat}: {values}")
-    return sentences
+            yield f"in the search, {beat}: {values}"
 
 
 def _beats(point: FoundPoint, other: FoundPoint | None, goal: SearchObjective) -> bool:

@@ -150,12 +150,6 @@ class TableCells:
         return {place: looks[-1] for place, looks in self.look_tallies.items()}
 
     @cached_property
-    def _fewest_seeds(self) -> int:
-        """Return the smallest number of seeds of a trained cell with values."""
-        trained = (each for place, each in self.tallies.items() if place[2] not in ANALYTIC_COSTS)
-        return min(filter(None, (len(each.values) for each in trained)), default=0)
-
-    @cached_property
     def estimates(self) -> Mapping[CellKey, Estimate]:
         """Return the mean and the spread of each cell that has values."""
         return {
@@ -298,8 +292,9 @@ class TableCells:
             remarks += [tally.label] if tally.label else []
             over_levels = self.spec.pick_by is not None and not tally.label
             remarks += (fallback or tally).remarks("trials" if over_levels else "seeds")
-            if place[2] not in ANALYTIC_COSTS and len(tally.values) > max(self.counts[0], self._fewest_seeds):
-                remarks.append(f"mean of {len(tally.values)} seeds")
+            counts = (len(each.values) for at, each in self.tallies.items() if at[2] == place[2])
+            if (count := len(tally.values)) > self.counts[0] and count > min(filter(None, counts)):
+                remarks.append(f"mean of {count} seeds")
         others = (self._tallied[1].get(place, ""), self._untrained.get(place[:2], ""))
         return [*remarks, *filter(None, others)]
 

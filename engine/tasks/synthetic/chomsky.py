@@ -170,13 +170,9 @@ def _value(bits: list[int]) -> int:
     return sum(bit << place for place, bit in enumerate(bits))
 
 
-def _bits(number: int) -> list[int]:
-    return [int(bit) for bit in reversed(f"{number:b}")]
-
-
 def _binary(operation: Callable[[int, int], int], length: int, draws: Draws) -> Written:
     string, one, other = _numbers(length, draws)
-    return string, [*_bits(operation(one, other)), END]
+    return string, [*map(int, reversed(f"{operation(one, other):b}")), END]
 
 
 def _sqrt(length: int, draws: Draws) -> Written:
