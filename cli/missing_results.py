@@ -18,7 +18,6 @@ from ..studies.planning.reused_trials import (
     describe_stale,
     find_stale_trials,
     latest_trials,
-    with_other_seeds,
 )
 from ..studies.planning.status import StudyStatus, count_other_points, read_statuses, study_outcomes
 from ..studies.planning.trials_to_run import stale_part
@@ -165,12 +164,11 @@ def note_stale_trials(results: reporting.StudyResults) -> None:
             print_stderr(f"{have} ({why}), which are not counted")
         return
     is_from_file = study.document.path is not None
-    if is_from_file and study.document.overrides:
-        return
-    if not (stale := other_versions(study, store)):
+    if (is_from_file and study.document.overrides) or not (stale := other_versions(study, store)):
         return
     latest = latest_trials(store, stale)
-    if same := with_other_seeds(latest, study):
+    of_other_seeds = {trial.id for trial in study.trials_of_seeds(sorted({each.seed for each in latest}))}
+    if same := [trial for trial in latest if trial.id in of_other_seeds]:
         many, seeds = plural(len(same), "trial"), ", ".join(map(str, sorted({each.seed for each in same})))
         print_stderr(f"{many} in the store would count if the study had their seeds: {seeds}")
         if len(same) == len(stale):

@@ -257,9 +257,8 @@ def describe_max_seeds(study: Study, store: Store) -> str:
     if not study.asks_for_seeds:
         without = "the study has no claim, and no table with smallest_difference"
         return "" if now is None else f"max_seeds = {now} changes nothing: {without}"
-    if (record := store.records.load(study.name)) is None:
-        return ""
-    if not (last := as_table(_tables_of(record).get("study"))):
+    record = store.records.load(study.name)
+    if record is None or not (last := as_table(_tables_of(record).get("study"))):
         return ""
     before, rows = last.get("max_seeds"), store.trials(columns=KEY_COLUMNS)
     ended = rows.filter(pl.col("study") == study.name)["trial"].n_unique()

@@ -318,6 +318,8 @@ class _Round:
                     record_stops(store, counter.unended)
             if counter.machine_failure is not None:
                 raise MachineError(counter.machine_failure)
+            if store.records.load(study.name) is None:
+                raise MachineError(f"the results in {store.absolute_place} were removed during the run")
             with storing():  # all outcomes are stored by now, and the next run can merge their files
                 store.upkeep.compact()
             summary = _summary(study, store, counter, given_up)

@@ -144,8 +144,9 @@ class Checkpoint:
     def _load_earlier(self, device: torch.device) -> CheckpointData | None:
         """Return the last state of the earlier trial that this trial continues.
 
-        That trial had the same settings, but fewer epochs or other tests. Return None if its state is missing
-        or damaged. The totals of the result say which trial it comes from.
+        That trial had the same settings, but fewer epochs or other tests, or is this one and has lost its row
+        or its weights. Return None if its state is missing or damaged. The totals say which other trial it
+        comes from.
         """
         if (earlier := self._earlier) is None:
             return None
@@ -162,6 +163,8 @@ class Checkpoint:
                 error,
             )
             return None
+        if earlier.trial == self.folder.name:
+            return saved
         totals = replace(saved.totals, continued_from=earlier.trial, continued_after=earlier.epochs)
         return replace(saved, totals=totals)
 

@@ -27,7 +27,6 @@ from ...storage import Store, StoreError, open_store, store_fault
 from ...storage.rows import KEY_COLUMNS, has_trial
 from ..resolve.template import HOLE_PATTERN
 from ..resolve.trial import (
-    Kind,
     Trial,
     changed_code,
     code_owner,
@@ -152,12 +151,6 @@ def describe_changed_settings(then: Iterable[Trial], study: Study) -> str:
         for key, both in changed.items()
         if changed.keys().isdisjoint(filled.get(key, ()))
     )
-
-
-def with_other_seeds(trials: Iterable[Trial], study: Study) -> list[Trial]:
-    """Return those of other trials that differ from a trial of the study in the seed alone."""
-    own, seeds = {trial.id for trial in study.trials}, study.seeds
-    return [each for each in trials if any(name in own for _, name in Kind(each.common).ids(seeds))]
 
 
 _DATA_KEYS: Final = {"task.corpus": "the data of [task]", "task.tokenizer": "the tokenizer of [task]"}

@@ -198,43 +198,45 @@ class EarlierTrial:
 class EarlierTrials:
     """Finished trials that other trials can continue, with more epochs or other test sets.
 
-    Their last state, before its evaluation, is in a store.
+    Their last state, before its evaluation, is in a store. A trial whose row was lost continues from its own.
     """
 
     def __init__(self, store: Store) -> None:
         self._found: dict[str, list[EarlierTrial]] = {}
-        kept = store.files.trials_with_final_checkpoint()
-        if not kept:
+        self._lost = store.files.trials_with_final_checkpoint()
+        if not self._lost:
             return
-        columns = (*KEY_COLUMNS, "status", "settings")
-        rows = store.trials(columns=columns).filter(pl.col("trial").is_in(list(kept)), status="done")
-        for trial, text in rows.select("trial", "settings").iter_rows():
+        rows = store.trials(columns=(*KEY_COLUMNS, "status", "settings"))
+        rows = rows.filter(has_trial(self._lost), pl.col("status") != "incomplete")
+        self._lost = self._lost.difference(rows["trial"])
+        for trial, text in rows.filter(status="done").select("trial", "settings").iter_rows():
             try:
                 settings = settings_from_json(text)
             except ValueError:  # the trial needs a plug-in or a corpus that is no longer known
                 continue
             if trial_id(settings) == trial:  # otherwise RESULTS_VERSION has been raised since
-                earlier = EarlierTrial(trial=trial, epochs=settings.train.epochs)
-                self._found.setdefault(training_id(settings), []).append(earlier)
+                self.add(settings)
 
-    def add(self, trial: Trial) -> None:
-        """Add a newly finished trial whose final state is kept."""
-        earlier = EarlierTrial(trial=trial.id, epochs=trial.settings.train.epochs)
-        self._found.setdefault(training_id(trial.settings), []).append(earlier)
+    def add(self, settings: TrialSettings) -> None:
+        """Add the finished trial with these settings, whose final state is kept."""
+        earlier = EarlierTrial(trial=trial_id(settings), epochs=settings.train.epochs)
+        self._found.setdefault(training_id(settings), []).append(earlier)
 
     def find(self, trial: Trial) -> EarlierTrial | None:
         """Return the longest finished trial that `trial` can continue, or None.
 
-        If it has as many epochs, only its test differs. The result equals, bit for bit, that of a trial that
-        begins at the start.
+        If it has as many epochs, only its test differs, or it is `trial`, whose weights were lost. The result
+        equals, bit for bit, that of a trial that begins at the start.
         """
         train = trial.common.train
+        if trial.id in self._lost:
+            return EarlierTrial(trial=trial.id, epochs=train.epochs)
         if not self._found or train.seconds is not None:  # an epoch of less time has fewer steps
             return None
         fitting = [
             each
             for each in self._found.get(training_id(trial.settings), ())
-            if (each.epochs == train.epochs and each.trial != trial.id)
+            if each.epochs == train.epochs
             or (
                 each.epochs < train.epochs
                 and not rates_depend_on_length(train.schedule, each.epochs * train.steps_per_epoch)

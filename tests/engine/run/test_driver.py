@@ -3,6 +3,7 @@
 import errno
 import os
 import pickle
+import shutil
 import signal
 import sys
 import threading
@@ -91,6 +92,17 @@ def test_a_broken_pyarrow_is_reported_before_a_trial_trains(tiny, store, notes, 
     with golden.raises(MachineError):
         run(load_study(tiny), store, notes)
     assert not notes.announced
+
+
+def test_results_that_are_removed_during_a_run_are_reported_at_its_end(tiny, store, notes):
+    def remove_once(event):
+        if isinstance(event, Ended) and store.records.load("tiny"):
+            shutil.rmtree(store.root)
+
+    notes.on_event = remove_once
+    with pytest.raises(MachineError, match="were removed during the run"):
+        run(load_study(tiny), store, notes)
+    assert run(load_study(tiny), store, NOBODY).left == 0
 
 
 def test_a_trial_of_another_study_is_not_run_again(tiny, store, notes):

@@ -36,7 +36,7 @@ def values(store, trials):
     rows = store.trials().filter(pl.col("trial").is_in(trials))
     weights = [load_file(store.files.weights_file(trial)) for trial in trials]
     return (
-        metrics.rows(),
+        metrics.drop("attempt").rows(),
         rows.select("trial", "status", "epochs", "steps", "flops").rows(),
         [{name: each.tolist() for name, each in weight.items()} for weight in weights],
     )
@@ -99,6 +99,21 @@ def test_a_schedule_that_depends_on_the_length_begins_at_the_start(text, tmp_pat
     warming_up = "train.schedule={name='cosine', warmup=6}"  # as long as the first epoch, and a step
     store = run(text, tmp_path, 1, notes, warming_up)
     assert len(make_plan(study(text, 2, warming_up), store).resumed_from) == 2
+
+
+@pytest.mark.parametrize("lost", ["trials", "weights"])
+def test_a_trial_that_has_lost_files_continues_from_its_own_final_state(text, tmp_path, notes, lost):
+    store = run(text, tmp_path, 3, notes)
+    trials = [trial.id for trial in study(text, 3).trials]
+    before = values(store, trials)
+    for file in (tmp_path / lost).rglob("*.*"):
+        file.unlink()
+    assert make_plan(study(text, 3), Store(tmp_path)).resumed_from.keys() == set(trials)
+    notes.events.clear()
+    store = run(text, tmp_path, 3, notes)
+    assert {event.epoch for event in notes.of(Started)} == {2}  # the last evaluation alone is missing
+    assert values(store, trials) == before
+    assert store.trials()["continued_from"].null_count() == 2
 
 
 def test_without_the_key_nothing_is_kept_and_a_damaged_state_costs_its_epochs(text, tmp_path, notes):
