@@ -13,6 +13,7 @@ from .corpora.download import fetch as fetch
 from .corpora.files import DataError as DataError
 from .inference.trained_model import TrainedModel as TrainedModel
 from .inference.trained_model import load_model as load_model
+from .objectives.build import draw_test_batches as draw_test_batches
 from .probes.study_probes import ProbeResult as ProbeResult
 from .probes.study_probes import probe_study as probe_study
 from .probes.trained_models import ProbeError as ProbeError

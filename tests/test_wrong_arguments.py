@@ -19,7 +19,7 @@ from activemem import (
     open_study,
     run_study,
 )
-from activemem.engine import Machine
+from activemem.engine import Machine, draw_test_batches
 from activemem.grammar import configure
 from activemem.reporting import query
 from activemem.studies import load_studies
@@ -57,6 +57,7 @@ NAMES = {name: getattr(activemem, name) for name in activemem.__all__} | {
     "TEXT": TEXT,
     "SIZES": SIZES,
     "Machine": Machine,
+    "draw_test_batches": draw_test_batches,
     "Mean": Mean,
     "Random": Random,
     "configure": configure,
@@ -127,6 +128,7 @@ WRONG = [
     "load_plugin(3)",
     'its.results.plan("cpu")',
     'show_example("reverse")',
+    'draw_test_batches("reverse")',
     'register_metric("new", title="New", kinds=["taging"])',
     'register_metric("new", title="New", kinds="tagging")',
     'register_metric("new", title="New")(int)',

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from activemem import PluginError, load_study, register_probe
-from activemem.engine.objectives import build_objective
+from activemem.engine import draw_test_batches
 from activemem.engine.probes import conformance, trained_trials
 from activemem.storage import Store
 from activemem.studies import METRICS
@@ -63,8 +63,7 @@ def test_batches_are_those_that_a_model_is_tested_on(task, train, batches, tmp_p
     text = study_text(
         model={"recipe": "ff(8)"}, task={"name": "reverse", **task}, train={"batch_size": 8, **train}
     )
-    settings = load_study(text).trials[0].settings
-    found = list(build_objective(settings, torch.device("cpu"), tmp_path).test_batches())
+    found = list(draw_test_batches(load_study(text).trials[0], tmp_path))
     assert [tuple(examples.inputs.shape) for examples in found] == batches
     assert all(examples.targets.shape == examples.inputs.shape for examples in found)
 
