@@ -221,11 +221,11 @@ def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
             line = f"{name}: unknown, as the seeds of each of {floor.cells} cells have one value"
         elif floor is not None:
             metric = studies.find_metric(floor.metric)
+            seeds, cells = plural(floor.seeds, "seed"), plural(floor.cells, "cell")
             line = (
-                f"{name}: {floor.seeds} seeds can detect differences of {metric.format(floor.difference)} or"
-                f" more (t test paired by seed, as in claims, at 5 % with power 80 % and"
-                f" {degrees_of_freedom([floor.degrees])}; s.d. {metric.format(floor.sd)} over {floor.cells}"
-                " cells)"
+                f"{name}: {seeds} can detect differences of {metric.format(floor.difference)} or more (t test"
+                f" paired by seed, as in claims, at 5 % with power 80 % and"
+                f" {degrees_of_freedom([floor.degrees])}; s.d. {metric.format(floor.sd)} over {cells})"
             )
         print_stdout("\n".join(wrap(line, output_width(), subsequent_indent="  ")))
 
