@@ -476,9 +476,7 @@ class Search:
             counts = end.state == TrialState.COMPLETE and end.keeps_limits
             tracked.loss = self._settings.objectives[0].loss(end.values[0]) if counts else math.inf
             for trial in point.trials if self._study.header.keep_checkpoints else ():
-                self._earlier.add(
-                    trial.settings
-                )  # on a rung with more epochs, the training continues from here
+                self._earlier.add(trial.settings)  # on a rung with more epochs, training continues from here
         if self._race is not None:
             self._race.add(self.points.losses(point), eligible=end.keeps_limits)
 
