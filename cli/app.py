@@ -15,7 +15,6 @@ from ..studies.text.errors import StudyError
 from .commands import PANELS
 from .help_panels import PanelGroup
 from .json_output import print_page
-from .options import AS_JSON
 from .output import (
     EXIT_INTERRUPTED,
     EXIT_WRONG_INPUT,
@@ -27,6 +26,7 @@ from .output import (
 from .plugin_loading import load_configured, plugin_hint, plugin_option, report_broken_plugins
 
 _REPORTED = "activemem.reported_plugins"  # the broken plug-ins that a context has reported
+_AS_JSON = "activemem.as_json"  # whether a context's command has the option --json
 
 
 class _CommandGroup(PanelGroup):
@@ -53,6 +53,7 @@ class _Program(_CommandGroup):
         If the name is unknown, the error lists groups that have such a command. A second `--results` is an
         error too, since only the last one would be read.
         """
+        ctx.meta[_AS_JSON] = "--json" in args
         if sum(each.partition("=")[0] == "--results" for each in args) > 1:
             ctx.fail("Option '--results' is given more than once, but a command uses one store.")
         if self.get_command(ctx, args[0]) is None:
@@ -79,7 +80,7 @@ class _Program(_CommandGroup):
             message = str(error)
             if isinstance(error, OSError) and error.filename is not None and error.strerror:
                 message = f"{error.filename}: {error.strerror}"
-            if isinstance(error, StudyError) and ctx.meta.get(AS_JSON):
+            if isinstance(error, StudyError) and ctx.meta.get(_AS_JSON):
                 print_page("COMMAND FAULTY_STUDY", faults=[error])
             print_stderr(message)
             if hint := plugin_hint(message):

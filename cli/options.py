@@ -14,15 +14,7 @@ from ..studies.text.units import parse_duration
 
 number_option = partial(typer.Option, min=1, metavar="N")
 
-AS_JSON = "activemem.as_json"  # whether a context's command has the option --json
-
-
-def _keep_json(context: typer.Context, as_json: bool) -> bool:
-    context.meta[AS_JSON] = as_json
-    return as_json
-
-
-JsonOption = Annotated[bool, typer.Option("--json", callback=_keep_json, help="Print JSON for programs.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 ResultsOption = Annotated[
     str | None,

@@ -395,9 +395,6 @@ def _covering_cells(
                 yield from ({**first, **cell, name: level} for name, level in values)
 
 
-_KEY = re.compile(r"[\w.]+: ")
-
-
 def report_problem(
     diagnostics: Diagnostics,
     template: Template,
@@ -425,16 +422,12 @@ def report_problem(
         diagnostics.report(problem.path, message, key=problem.key)
         return
     origin = paths[cause]
-    if origin == problem.path:
-        diagnostics.report(problem.path, problem.message, key=problem.key)
-    elif problem.path == RECIPE_PATH:
-        diagnostics.report(origin, problem.message)
+    if problem.path in (origin, RECIPE_PATH):
+        diagnostics.report(origin, problem.message, key=problem.key)
     else:
         verb = ", used as" if cause in names else " does not fit"
-        verb = f"{verb} {path_prefix(problem.path)}".rstrip()
-        if not verb.endswith(":") and not _KEY.match(problem.message):
-            verb += ":"
-        diagnostics.report(origin, problem.message, verb=verb)
+        place = path_prefix(problem.path).rstrip(": ")
+        diagnostics.report(origin, problem.message, verb=f"{verb} {place}:")
 
 
 def recipe_dimensions(draft: Draft) -> dict[str, Dimension]:

@@ -233,10 +233,11 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
                 inner = context["error"].problems
                 yield from (replace(problem, path=(*path, *problem.path)) for problem in inner)
             case _:
-                given, message = error["input"], validation_fault(error, format_value(error["input"]))
-                key, colon, rest = message.partition(": ")  # the check of a table may name one of its keys
-                named = colon and isinstance(given, Mapping) and key in given
-                yield ValidationProblem((*path, key), rest) if named else ValidationProblem(path, message)
+                message = validation_fault(error, format_value(error["input"]))
+                key, _, rest = message.partition(": ")  # the check of a table may name one of its keys
+                if isinstance(error["input"], Mapping) and key.isidentifier():
+                    path, message = (*path, key), rest
+                yield ValidationProblem(path, message)
 
 
 class PartSettings(StrictModel):
