@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -321,10 +322,8 @@ def _value(name: str, text: str) -> float | bool | str | list[str]:
     if name == "plugins":
         return [each for each in text.split(os.pathsep) if each]
     if name in ("cpus", "gpus", "time_limit_s"):
-        try:
+        with suppress(ValueError):
             return float(text)
-        except ValueError:
-            return text
     if name == "activation_checkpointing":
         return {"true": True, "false": False}.get(text, text)
     return text

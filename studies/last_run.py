@@ -416,26 +416,24 @@ def _check_known(name: str, store: Store) -> None:
     shipped = shipped_studies()
     if is_path(name) or name in shipped or Path(name).exists():
         return
+    source, studies = name, store.trials(columns=KEY_COLUMNS)["study"]
     if (damaged := store.records.find_damaged(name)) is not None:
+        source = f"{name} (last run)"
         message = (
             f"its damaged record in the store was moved to {damaged}; run the study again from its "
             f"file, which rewrites the record: activemem study run FILE"
         )
-        raise StudyError(f"{name} (last run)", [StudyFault(message=message)])
-    if kind := kind_of_name(name):
+    elif kind := kind_of_name(name):
         message = f"it is a {kind}, not a study: activemem show {shlex.quote(name)}"
-        raise StudyError(name, [StudyFault(message=message)])
-    studies = store.trials(columns=KEY_COLUMNS)["study"]
-    if count := len(studies.filter(studies == name)):
+    elif count := len(studies.filter(studies == name)):
         trials = plural(count, "trial")
         message = f"the store has {trials} of it, but no copy of its file: give the file's path"
-        raise StudyError(name, [StudyFault(message=message)])
-    known = {*shipped, *studies.unique()}
-    nearest = hint(name, known) or hint_beside(Path(name))
-    near = nearest or ". Train it first: activemem study run FILE; other stores: --results PATH"
-    where = f"{store.absolute_place}{other_results(store, name)}"
-    message = f"there is no such file, and no study of that name has run in {where}{near}"
-    raise StudyError(name, [StudyFault(message=message)])
+    else:
+        nearest = hint(name, {*shipped, *studies.unique()}) or hint_beside(Path(name))
+        near = nearest or ". Train it first: activemem study run FILE; other stores: --results PATH"
+        where = f"{store.absolute_place}{other_results(store, name)}"
+        message = f"there is no such file, and no study of that name has run in {where}{near}"
+    raise StudyError(source, [StudyFault(message=message)])
 
 
 def _lacking_plugins(name: str, store: Store) -> Iterator[str]:

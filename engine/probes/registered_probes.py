@@ -21,7 +21,7 @@ from ...studies.resolve.trial import SHOWN_DIGITS, digest
 from ...studies.study import Study
 from ..core.process import prepare_cpu, restored_process
 from ..core.resources import ONE_CPU, Machine
-from ..objectives import build_objective
+from ..objectives import draw_test_batches
 from .study_probes import ProbeResult, measure_one, probe_study
 from .trained_models import NOT_KEPT, ProbeError, TrainedTrial, load_kept_model, trained_trials
 from .tuning import tune_study
@@ -95,11 +95,10 @@ def run_probe(
 def _measure(
     probe: RegisteredProbe, trained: TrainedTrial, store: Store, machine: Machine
 ) -> Mapping[str, float]:
-    settings = trained.trial.settings
-    model = load_kept_model(settings, store.files.weights_file(trained.trial.id)).eval()
-    objective = build_objective(settings, torch.device("cpu"), machine.data)
+    trial = trained.trial
+    model = load_kept_model(trial.settings, store.files.weights_file(trial.id)).eval()
     try:
-        return run_probe(probe, model, objective.test_batches()) | {_mark(probe): 1.0}
+        return run_probe(probe, model, draw_test_batches(trial, machine.data)) | {_mark(probe): 1.0}
     except PluginError as error:
         raise ProbeError(str(error)) from error
 

@@ -144,11 +144,9 @@ def _is_fragment(
     if not isinstance(text, str):
         diagnostics.report_invalid(path, f"expected a recipe, got {format_value(text)}")
         return False
-    try:
-        if read_recipe(text).dimensions and not diagnostics.has_search:
-            diagnostics.report_invalid(path, "a search dimension needs the table [search]")
-    except RecipeError as error:
-        diagnostics.report_faults(path, error.faults)
+    recipe = _read(diagnostics, path, text)
+    if recipe and recipe.dimensions and not diagnostics.has_search:
+        diagnostics.report_invalid(path, "a search dimension needs the table [search]")
     return path not in diagnostics.invalid
 
 

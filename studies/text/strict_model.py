@@ -29,7 +29,7 @@ from ...errors import hint as near_hint
 from ...plugins import Registry, contract_faults
 from .key_synonyms import ELSEWHERE, FORMER_NAMES, SYNONYMS
 from .toml_positions import KeyPath
-from .units import listed
+from .units import listed, plural
 
 
 class StrictModel(BaseModel):
@@ -217,13 +217,10 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
                 known = (item.list_names() for item in field.metadata if isinstance(item, KnownNames))
                 hint = nearest_hint("", chain.from_iterable(known))
                 yield ValidationProblem(path[:-1], f"missing key '{path[-1]}'{hint}")
-            case "too_short":
-                least, got = context["min_length"], context["actual_length"]
-                values = "value" if least == 1 else "values"
-                yield ValidationProblem(path, f"expected at least {least} {values}, got {got}")
-            case "too_long":
-                most, got = context["max_length"], context["actual_length"]
-                yield ValidationProblem(path, f"expected at most {most} values, got {got}")
+            case "too_short" | "too_long" as kind:
+                bound, key = ("least", "min_length") if kind == "too_short" else ("most", "max_length")
+                values, got = plural(context[key], "value"), context["actual_length"]
+                yield ValidationProblem(path, f"expected at {bound} {values}, got {got}")
             case "string_too_long":
                 count = len(error["input"])
                 yield ValidationProblem(
