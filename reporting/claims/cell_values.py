@@ -581,13 +581,16 @@ class ComparableCells:
             + (" and the levels that both sides share" if self._is_grid else ", whatever their other levels")
             + (", without those behind a gate of the claim" if study.gates.held() else "")
         )
-        self._pools: dict[tuple[_Group, tuple[int, ...]], Pool | None] = {}
+        self._pools: dict[tuple[_Group, tuple[int, ...], frozenset[CellKey]], Pool | None] = {}
 
-    def pool(self, weights: Mapping[Quantity, float] | None, seeds: tuple[int, ...]) -> Pool | None:
+    def pool(
+        self, weights: Mapping[Quantity, float] | None, seeds: tuple[int, ...], *, of_others: bool = False
+    ) -> Pool | None:
         """Estimate how much a weighted sum of quantities varies between seeds, from all comparable cells.
 
-        Return None without weights, and with too few values. Logarithms are only comparable with each other.
-        The degrees of freedom of a sum of variances are Satterthwaite's (1946).
+        With `of_others`, the cells of the sum itself are left out. Return None without weights, and with too
+        few values. Logarithms are only comparable with each other. The degrees of freedom of a sum of
+        variances are Satterthwaite's (1946).
         """
         if not weights:
             return None
@@ -596,6 +599,7 @@ class ComparableCells:
             return quantity.metric, self._tasks.get(cell_key(quantity.cell), "")
 
         parts: list[tuple[float, Pool]] = []
+        left_out = frozenset(cell_key(each.cell) for each in weights) if of_others else frozenset[CellKey]()
         for (metric, settings), members in groupby(sorted(weights, key=task), key=task):
             quantities = list(members)
             # effects that all cells of a seed share drop out only if the weights of a group add up to 0
@@ -605,9 +609,10 @@ class ComparableCells:
             if self._is_grid:
                 shared = frozenset.intersection(*(cell_key(each.cell) for each in quantities))
             group = (metric, settings, shared)
-            if (group, seeds) not in self._pools:
-                self._pools[group, seeds] = pooled_variance(self._values(group, seeds))
-            if (pool := self._pools[group, seeds]) is None:
+            key = (group, seeds, left_out)
+            if key not in self._pools:
+                self._pools[key] = pooled_variance(self._values(*key))
+            if (pool := self._pools[key]) is None:
                 return None
             # a pool has the variance of a difference of two cells
             squares = math.fsum(weights[each] ** 2 for each in quantities)
@@ -619,13 +624,13 @@ class ComparableCells:
         # rounded down, so that the interval is rather too wide than too narrow
         return Pool(variance=variance, degrees=int(variance**2 / weight))
 
-    def _values(self, group: _Group, seeds: tuple[int, ...]) -> list[Values]:
+    def _values(self, group: _Group, seeds: tuple[int, ...], left_out: frozenset[CellKey]) -> list[Values]:
         metric, settings, shared = group
         # cells of recipes that do not use a factor share their trials, which count once
         distinct = {
             frozenset(trial.id for trial in trials.values()): trials
             for place, trials in self._trials.items()
-            if shared <= place and self._tasks[place] == settings
+            if shared <= place and place not in left_out and self._tasks[place] == settings
         }
         return [
             {

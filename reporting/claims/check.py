@@ -43,7 +43,7 @@ from ...studies.text.units import format_quantity, plural
 from ..outcomes import device_fault
 from ..statistics.decided_differences import look_level, p_over_looks
 from ..statistics.estimates import hochberg_adjusted, hochberg_threshold
-from .cell_values import CellResults
+from .cell_values import CellResults, NumberValues
 from .hypothesis_test import PairedTest
 from .verdicts import (
     OPEN,
@@ -56,7 +56,7 @@ from .verdicts import (
 )
 
 WIDER = 3.0
-"""The ratio of the pooled spread to the comparison's own spread above which a note mentions it."""
+"""A note says so if compared cells vary this many times as much as the others, or the others as much more."""
 
 
 def check_claims(
@@ -162,6 +162,7 @@ def check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimResu
             notes=(
                 *results.notes(each),
                 *_notes(test, results.saturation(each), labels[each], verdicts[each], judged.verdict),
+                *_doubts_of_pool(each, results, test, verdicts[each]),
             ),
             decides_part=each in judged.parts,
         )
@@ -210,6 +211,27 @@ def _notes(
         )
 
 
+def _doubts_of_pool(
+    comparison: Comparison, results: CellResults, test: PairedTest, verdict: Verdict
+) -> Iterator[MissingTrials]:
+    """Yield a note if the pooled test decides on cells that vary far more than all others."""
+    if verdict in OPEN or test.own_spread is None:
+        return
+    weights = _difference(comparison, results).weights
+    seeds = next((each for each in results.looks if len(each) == test.n), results.looks[-1])
+    others = results.comparable.pool(weights, seeds, of_others=True)
+    if others is not None and test.own_spread > WIDER * math.sqrt(others.variance):
+        yield MissingTrials(
+            where="spread",
+            what=f"the compared cells vary over {WIDER:g} times as much as the others; with few seeds, more "
+            'than 5 % of such verdicts are wrong; test = "t" avoids it, but must be set before any result',
+        )
+
+
+def _difference(comparison: Comparison, results: CellResults) -> NumberValues:
+    return results.values_of(SignedSum(((1, comparison.left), (-1, comparison.right))))
+
+
 def comparison_tests(
     comparison: Comparison, claim: Claim, results: CellResults, family: int
 ) -> list[PairedTest]:
@@ -221,7 +243,7 @@ def comparison_tests(
     names = {each.metric for each in iter_quantities(comparison)}
     found: list[PairedTest] = []
     left, right = map(results.values_of, number_parts(comparison))
-    both = results.values_of(SignedSum(((1, comparison.left), (-1, comparison.right))))
+    both = _difference(comparison, results)
     complete = not results.gaps(comparison)
     alpha = look_level(tuple(map(len, results.looks)), 1 - claim.spec.level)
     at_bound = results.saturation(comparison) is not None
@@ -281,11 +303,15 @@ _SIGN_WORDS = {">": "more than", "<": "less than", ">=": "at least", "<=": "at m
 
 
 def _tested_for(comparison: Comparison) -> str:
-    """Describe the test of a comparison with an added number: `tested for more than 0.01`; else ""."""
-    if not comparison.added:
+    """Describe the number in a comparison: `tested for more than 0.01` or `difference from 0.5`; else ""."""
+    unit, right = _unit(comparison), comparison.right
+    is_from = isinstance(right, Constant) and comparison.subtracts_constant
+    value = right.value if isinstance(right, Constant) and is_from else comparison.added
+    if not value:
         return ""
-    unit = _unit(comparison)
-    number = format_quantity(comparison.added, unit) if unit else f"{comparison.added:g}".replace("-", "−")
+    number = format_quantity(value, unit) if unit else f"{value:g}".replace("-", "−")
+    if is_from:
+        return f"difference from {number}"
     words = _SIGN_WORDS.get(comparison.sign)
     return f"tested for {words} {number}" if words else f"tested for {number} ± {comparison.margin:g}"
 

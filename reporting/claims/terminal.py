@@ -105,7 +105,7 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
     if any(map(_has_stricter_level, checked)):
         intervals += ", wider for claims with undecided comparisons (Hochberg)"
     sentences = [f"Effect: left minus right, paired by seed, with its t interval at {intervals}."]
-    if any(finding.tested_for for finding in findings):
+    if any(finding.added for finding in findings):
         sentences.append("A margin, as in a > b + 2, is not part of the effect, but of the test.")
     pooled = [finding for each in checked if each.spec.test == "pooled" for finding in each.findings]
     found = {finding.test for finding in pooled}

@@ -68,13 +68,14 @@ class ComparisonResult:
     `text` is the comparison in full, and `label` its short name within the claim. `effect` is left minus
     right, or the speedup if it `is_ratio`. The margin `added` to a side, such as 0.01 in `a > b + 0.01`, is
     not part of the effect, but of the test. `tested_for` then describes the test, as in `tested for more than
-    0.01`. `interval` bounds the effect at the claim's level; an end may be infinite. If trainings ended
-    before they reached a target, there are instead the `bounds` of the effect, from below and from above;
-    None for a bound that is unknown. `p` is adjusted by Hochberg's procedure, and `test` names the test; None
-    if nothing was tested. `degrees` are the degrees of freedom of a t interval, None for other tests.
-    `needed` is the number of seeds that would decide it; None if unknown. `gaps` are the missing trials of
-    its seeds. `notes` are the diverged ones, which count with the worst value, those that did not reach a
-    target, and values that are all at a bound. `decides_part` is true for the comparison on which a part of
+    0.01`; if the right side is a number, it is `difference from 0.5`. `interval` bounds the effect at the
+    claim's level; an end may be infinite. If trainings ended before they reached a target, there are instead
+    the `bounds` of the effect, from below and from above; None for a bound that is unknown. `p` is adjusted
+    by Hochberg's procedure, and `test` names the test; None if nothing was tested. `degrees` are the degrees
+    of freedom of a t interval, None for other tests. `needed` is the number of seeds that would decide it;
+    None if unknown. `gaps` are the missing trials of its seeds. `notes` are the diverged ones, which count
+    with the worst value, those that did not reach a target, values that are all at a bound, and a spread
+    unlike that of other cells. `decides_part` is true for the comparison on which a part of
     the claim, such as an `any` in an `all`, depends most.
     """
 
@@ -196,6 +197,8 @@ class ClaimResult:
 def seeds_hint(finding: ComparisonResult, needed: int | None, *, within: str = "within ±") -> str:
     """Return what more seeds would do for a comparison, such as `, 11 would do` or `, within ±0.05`.
 
+    If the claim needs another number of seeds than this comparison, it is `, 11 would do for the claim`.
+
     If more seeds are needed than anybody would train, it is the largest difference in the interval, after the
     words `within`. Without both numbers, as for one seed, it is `, run more seeds`. It is "" after a
     decision, while trials are missing, and if nothing is known of the effect, as if all trainings diverged.
@@ -203,7 +206,7 @@ def seeds_hint(finding: ComparisonResult, needed: int | None, *, within: str = "
     if finding.gaps or finding.verdict is not Verdict.UNDECIDED or not finding.effect_text:
         return ""
     if needed and needed <= MOST_SEEDS:
-        return f", {needed} would do"
+        return f", {needed} would do{' for the claim' * (needed != finding.needed)}"
     if finding.interval is None or not all(map(math.isfinite, finding.interval)):
         return ", run more seeds"
     if finding.is_ratio:  # its interval says the same

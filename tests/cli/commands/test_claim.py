@@ -129,7 +129,7 @@ def test_claims_for_a_program(run, claiming):
         "unit": "",
         "is_ratio": False,
         "added": 0.0,
-        "tested_for": "",
+        "tested_for": "difference from 7",
         "bounds": None,
         "gaps": [],
         "notes": [],

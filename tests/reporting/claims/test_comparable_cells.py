@@ -57,6 +57,18 @@ def test_the_variance_of_all_mixers_on_the_task_decides():
     assert alone.deciding.p == pytest.approx(scipy.stats.ttest_rel(table[0], table[1]).pvalue)
 
 
+@pytest.mark.parametrize(("spread", "notes"), [(4.0, 0), (30.0, 1)])
+def test_a_decided_claim_says_that_its_cells_vary_more_than_others(spread, notes):
+    table = drawn()
+    table[0] = table[1] + 200 + np.array([spread, 0.0, -spread])
+    one = decided(BEATS.format("reverse"), cells(table))
+    assert one.verdict is Verdict.CONFIRMED
+    assert len(one.deciding.notes) == notes
+    for note in one.deciding.notes:
+        assert str(note).startswith("spread: the compared cells vary over 3 times as much as the others")
+    assert decided(BEATS.format("reverse"), cells(table), test="t").deciding.notes == ()
+
+
 def test_an_open_claim_says_that_other_cells_widen_its_interval():
     table = quiet_pair(drawn(scale=9.0))
     one = decided(BEATS.format("reverse"), cells(table))
