@@ -166,18 +166,25 @@ def note_stale_trials(results: reporting.StudyResults) -> None:
     is_from_file = study.document.path is not None
     if (is_from_file and study.document.overrides) or not (stale := other_versions(study, store)):
         return
-    latest = latest_trials(store, stale)
+    argument = _study_argument(study, store) if is_from_file else study.name
+    see = store_command(store, "study", "forget", argument, stale=True, dry_run=True)
+    own, latest = {trial.id for trial in study.trials}, latest_trials(store, stale)
+    if before := [each for each in latest if each.id in own]:
+        have = f"{plural(len(before), 'stored trial')} of {study.name}"
+        why = "from before a change of activemem that moves their results (changelog, Results change)"
+        print_stderr(f"{have}: {why}; not counted, so they are trained again; to list them: {see}")
+        latest = [each for each in latest if each.id not in own]
+        if len(before) == len(stale):
+            return
     of_other_seeds = {trial.id for trial in study.trials_of_seeds(sorted({each.seed for each in latest}))}
     if same := [trial for trial in latest if trial.id in of_other_seeds]:
         many, seeds = plural(len(same), "trial"), ", ".join(map(str, sorted({each.seed for each in same})))
         print_stderr(f"{many} in the store would count if the study had their seeds: {seeds}")
         if len(same) == len(stale):
             return
-    have = f"the store has {plural(len(stale), 'trial')} of other versions of {study.name}"
+    have = f"the store has {plural(len(stale) - len(before), 'trial')} of other versions of {study.name}"
     why = describe_changed_settings(latest, study) or "other seeds, file, data, code or --set"
     reused = ", unless --keep-stale has reused them" if any(each.common.code for each in latest) else ""
-    argument = _study_argument(study, store) if is_from_file else study.name
-    see = store_command(store, "study", "forget", argument, stale=True, dry_run=True)
     print_stderr(f"{have} ({why}), which are not counted{reused}; list them before you remove them: {see}")
 
 

@@ -214,7 +214,7 @@ class EarlierTrials:
                 settings = settings_from_json(text)
             except ValueError:  # the trial needs a plug-in or a corpus that is no longer known
                 continue
-            if trial_id(settings) == trial:  # otherwise RESULTS_VERSION has been raised since
+            if trial_id(settings) == trial:  # otherwise its results were of an earlier version
                 self.add(settings)
 
     def add(self, settings: TrialSettings) -> None:

@@ -9,6 +9,7 @@ from .costs import model_cost as model_cost
 from .costs import reach as reach
 from .costs import sequence_tokens as sequence_tokens
 from .costs import step_flops as step_flops
+from .result_changes import changes_of as changes_of
 from .trial import code_fault as code_fault
 from .trial import code_here as code_here
 from .trial import settings_from_json as settings_from_json

@@ -21,6 +21,7 @@ from ..catalog.tasks import TASKS, require_task
 from ..catalog.train_parts import CALLBACKS, LOSS_TERMS
 from ..schema.factors import SEED, level_key, level_name
 from ..schema.settings import Level, ModelSettings, TrialSettings, read_recipe
+from .result_changes import changes_of
 
 CellKey = frozenset[tuple[str, object]]
 """The levels of a cell, regardless of the order of its factors."""
@@ -152,9 +153,9 @@ def shown(code: str) -> str:
 RESULTS_VERSION = 1
 """The version of results. Results of earlier versions are not reused.
 
-Raise it when a code change alters the distribution of a number, unless it alters few trials, which the
-changelog names to be run again. Other draws of the same distribution, such as dropout masks, and another
-order of rounding do not raise it. All of these are listed under "Results change" in the changelog.
+Raise it when a code change alters the distribution of a number; if it alters few kinds of trials, add them to
+`result_changes.py` instead. Other draws of the same distribution, such as dropout masks, and another order of
+rounding do neither. All of these are listed under "Results change" in the changelog.
 """
 
 
@@ -334,9 +335,9 @@ def trial_id(settings: TrialSettings) -> str:
     """Return the id of the trial with these settings.
 
     It is the first 16 hex digits of a SHA-256. The hash covers the settings as canonical JSON without default
-    values, with the recipe's identity text, the digests of plug-in source, and RESULTS_VERSION. So a new key
-    with a default does not change older ids; a renamed key keeps its old name here, as its serialization
-    alias.
+    values, with the recipe's identity text, the digests of plug-in source, and the version of results. So a
+    new key with a default does not change older ids; a renamed key keeps its old name here, as its
+    serialization alias.
     """
     return Kind(settings).id_with(settings.seed)
 
@@ -366,7 +367,7 @@ def _id_parts(kind: Kind) -> tuple[Any, bytes]:  # the type of a hash has no pub
     record["train"] |= settings.train.model_dump(include=_ALWAYS)
     if settings.code:
         record["code"] = {what: digest(code) for what, code in settings.code.items()}
-    record["edition"] = RESULTS_VERSION
+    record["edition"] = RESULTS_VERSION + changes_of(settings)
     # keys are sorted, so the seed stands between two parts that all seeds of a cell share
     first, last = (
         json.dumps(part, sort_keys=True, separators=(",", ":"))

@@ -9,12 +9,14 @@ from activemem.storage import MetricRow, Store, TrialRow
 WHEN = datetime(2026, 11, 28, 12, tzinfo=UTC)
 
 
-def store_outcome(trial, store, *, status="done", reason=None, value=7.0, version="0.1.0", losses=(0.5,)):
-    """Store an outcome of a trial, with its loss after some epochs."""
+def store_outcome(
+    trial, store, *, status="done", reason=None, value=7.0, version="0.1.0", losses=(0.5,), as_id=None
+):
+    """Store an outcome of a trial, with its loss after some epochs, under its id or another one."""
     settings = trial.settings
     lengths = () if settings.train.curriculum is None else (("max_length", value),)
     row = TrialRow(
-        trial=trial.id,
+        trial=as_id or trial.id,
         attempt=0,
         study=trial.study,
         recipe=settings.model.recipe,

@@ -174,3 +174,15 @@ def test_a_file_whose_data_are_missing_names_the_command_for_its_last_run(run, t
     Path("rows.csv").unlink()
     golden(run("table", "render", "tiny.toml").stderr)
     assert run("table", "render", "tiny").exit_code == 0
+
+
+def test_trials_from_before_a_change_of_their_results_are_not_counted(run, tiny):
+    store, (first, second, *_) = Store("results"), load_study(tiny).trials
+    store_outcome(first, store)
+    store_outcome(second, store, as_id="0" * 16)
+    told = run("study", "status", tiny)
+    assert "1 of 8 trials done" in told.stdout
+    assert told.stderr.startswith(
+        "1 stored trial of tiny: from before a change of activemem that moves their"
+    )
+    assert "1 trial would be removed" in run("study", "forget", tiny, "--stale", "--dry-run").stdout

@@ -13,9 +13,10 @@ from activemem.grammar import representative_values
 from activemem.storage import Store
 from activemem.studies import follow_rounds
 from activemem.studies.planning import tried_trial
-from activemem.studies.resolve import settings_from_json, settings_to_json, trial_id
+from activemem.studies.resolve import changes_of, settings_from_json, settings_to_json, trial_id
 
 from ...quick_cases import one_in
+from ...study_texts import study_text
 
 STUDIES = Path(activemem.__file__).parent / "studies"
 LINES = Path(__file__).with_name("trial_ids.txt").read_text().splitlines()[1:]
@@ -64,3 +65,28 @@ def test_rows_keep_the_name_that_a_key_has_in_ids():
     settings = load_study("persistent-vectors-small").trials[0].settings
     assert settings.task.context == 64
     assert json.loads(settings_to_json(settings))["task"]["block"] == 64
+
+
+SHAPES = {"vocab": 64, "length": 32, "pairs": 4}
+BEST = {"keep": "best"}
+
+
+@pytest.mark.parametrize(
+    ("task", "train", "recipe", "changes"),
+    [
+        ({"name": "mqar", **SHAPES}, {}, "sa", 0),
+        ({"name": "mqar", **SHAPES, "tests": [[64, 4]]}, {}, "sa", 0),
+        ({"name": "mqar", **SHAPES, "tests": [[64, 8]]}, {}, "sa", 1),
+        ({"name": "mqar", **SHAPES, "mixture": [[32, 2, 1], [32, 4, 1]]}, {}, "sa", 1),
+        ({"name": "mad", "problem": "in_context_recall"}, {}, "sa", 0),
+        ({"name": "mad", "problem": "in_context_recall"}, BEST, "sa", 1),
+        ({"name": "parity"}, BEST, "sa", 0),
+        ({"name": "parity"}, {"precision": "bf16"}, "sa + retention", 1),
+        ({"name": "parity"}, {}, "sa + retention", 0),
+        ({"name": "parity"}, {"precision": "bf16"}, "sa", 0),
+    ],
+)
+def test_a_change_of_results_gives_new_ids_to_the_trials_it_concerns(task, train, recipe, changes):
+    made = study_text(task=task, train=train | {"curriculum": None}, model={"recipe": f"{recipe} >> ff(8)"})
+    (trial,) = load_study(made).trials
+    assert changes_of(trial.settings) == changes
