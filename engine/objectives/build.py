@@ -41,8 +41,8 @@ def build_objective(settings: TrialSettings, device: torch.device, folder: Path)
 def draw_test_batches(trial: Trial, data: Path | str = "data") -> Iterator[Examples]:
     """Yield the test examples of a trial in batches: inputs, targets, and lengths if they are padded.
 
-    They are the same at each call. A task without a test split has dev examples instead, of the shortest
-    length. `data` is the folder of the corpora. Raise DataError if the corpus is not there.
+    They are the same at each call. A task without a test split has dev examples instead. `data` is the
+    folder of the corpora. Raise DataError if the corpus is not there.
     """
     check_arguments(argument_fault("trial", trial, Trial), argument_fault("data", data, (Path, str)))
     return build_objective(trial.settings, torch.device("cpu"), Path(data)).test_batches()

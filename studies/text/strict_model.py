@@ -163,13 +163,10 @@ _LARGEST_EXACT = 2.0**53
 
 
 def _is_convertible(error: ErrorDetails) -> bool:
-    match error["type"], error["input"]:
-        case "int_type", float(value):
-            return value.is_integer() and abs(value) <= _LARGEST_EXACT
-        case "tuple_type", list():
-            return True
-        case _:
-            return False
+    kind, value = error["type"], error["input"]
+    if kind == "int_type" and isinstance(value, float):
+        return value.is_integer() and abs(value) <= _LARGEST_EXACT
+    return kind == "tuple_type" and isinstance(value, list)
 
 
 def _converted(value: Any, path: KeyPath) -> Any:  # noqa: ANN401 -- TOML holds anything
