@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ class LabelledSplit:
     of_tokens: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LabelledCorpus:
     """Three splits of sequences with labels.
 
@@ -58,7 +58,7 @@ class LabelledCorpus:
     dev: LabelledSplit
     test: LabelledSplit
 
-    @property
+    @cached_property
     def scale(self) -> tuple[float, float]:
         """Return the mean and standard deviation of the training labels, which standardise labels."""
         numbers = self.train.labels

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -221,20 +220,16 @@ class SequenceRegressionObjective(LabelledObjective):
     Labels are standardised by the mean and deviation of the training labels.
     """
 
-    @cached_property
-    def _scale(self) -> tuple[float, float]:
-        return self._corpus.scale
-
     def _output_description(self) -> dict[str, Any]:
-        mean, deviation = self._scale
+        mean, deviation = self._corpus.scale
         return {"mean": mean, "deviation": deviation}
 
     def _measured(self, outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        mean, deviation = self._scale
+        mean, deviation = self._corpus.scale
         return (outputs.squeeze(-1).double() * deviation + mean).float(), labels.float()
 
     def _losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        mean, deviation = self._scale
+        mean, deviation = self._corpus.scale
         targets = ((labels - mean) / deviation).float()
         return functional.mse_loss(outputs.squeeze(-1).float(), targets, reduction="none")
 
@@ -243,7 +238,7 @@ class SequenceRegressionObjective(LabelledObjective):
 
     def _scores(self, model: Model, split: LabelledSplit, name: str) -> tuple[Metrics, Tensor]:
         """Return the loss, the mean absolute error in the labels' unit, and R², unless labels are equal."""
-        mean, deviation = self._scale
+        mean, deviation = self._corpus.scale
         registered = RegisteredMetrics(self._task.spec.kind, "" if name == "dev" else name)
         answers = [(outputs.cpu(), labels.cpu()) for outputs, labels in self._iter_answers(model, split)]
         outputs, labels = (torch.cat(each) for each in zip(*answers, strict=True))

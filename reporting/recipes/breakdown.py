@@ -35,12 +35,9 @@ def render(recipe: Recipe, analysis: Analysis, batch: int) -> str:
         ("", "", "/token", "", "", "/token", "state"),
     ]
     tree = analysis.tree_with_memory(batch)
-    for inner in tree.parts:
-        rows.append((inner.label, *format_costs(inner, analysis.length, size)))
-        rows += [
-            (label, *format_costs(part, analysis.length, size)) for label, part in _iter_inner(inner, "")
-        ]
-    rows.append(("total", *format_costs(tree, analysis.length, size)))
+    parts = [each for part in tree.parts for each in ((part.label, part), *_iter_inner(part, ""))]
+    for label, part in (*parts, ("total", tree)):
+        rows.append((label, *format_costs(part, analysis.length, size)))
     below = (
         fill(text, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
         for text in sentences(analysis, batch)

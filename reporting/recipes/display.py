@@ -63,9 +63,8 @@ class RecipeComparison:
 
         def difference(each: RecipeCosts) -> dict[str, Any]:
             memory = {item: count - first.memory[item] for item, count in each.memory.items()}
-            return {name: getattr(each, name) - getattr(first, name) for name in _COMPARED} | {
-                "memory": memory
-            }
+            counts = {name: getattr(each, name) - getattr(first, name) for name in _COMPARED}
+            return {**counts, "memory": memory}
 
         return [replace(each, parts=(), difference=difference(each)) for each in every]
 
