@@ -47,6 +47,7 @@ from .cell_values import CellResults, NumberValues
 from .hypothesis_test import PairedTest
 from .verdicts import (
     OPEN,
+    SPREAD,
     ClaimError,
     ClaimResult,
     ComparisonResult,
@@ -204,11 +205,7 @@ def _notes(
         yield MissingTrials(where=label, what=what)
     is_wider = test.own_spread and test.spread and test.spread > WIDER * test.own_spread
     if is_wider and own in OPEN and of_claim in OPEN:
-        yield MissingTrials(
-            where="spread",
-            what=f"other cells vary over {WIDER:g} times as much as the compared cells, which widens the "
-            'interval; test = "t" uses only the compared cells, but must be set before any result',
-        )
+        yield MissingTrials(where=SPREAD, what=f"other cells vary over {WIDER:g} times as much")
 
 
 def _doubts_of_pool(
@@ -221,11 +218,7 @@ def _doubts_of_pool(
     seeds = next((each for each in results.looks if len(each) == test.n), results.looks[-1])
     others = results.comparable.pool(weights, seeds, of_others=True)
     if others is not None and test.own_spread > WIDER * math.sqrt(others.variance):
-        yield MissingTrials(
-            where="spread",
-            what=f"the compared cells vary over {WIDER:g} times as much as the others; with few seeds, more "
-            'than 5 % of such verdicts are wrong; test = "t" avoids it, but must be set before any result',
-        )
+        yield MissingTrials(where=SPREAD, what=f"other cells vary less than 1 / {WIDER:g} as much")
 
 
 def _difference(comparison: Comparison, results: CellResults) -> NumberValues:

@@ -29,6 +29,7 @@ from ..statistics.speedup import BOUND_WORDS, FIRST_SENTENCE, HALFWAY_SENTENCE, 
 from .verdicts import (
     MOST_SEEDS,
     OPEN,
+    SPREAD,
     ClaimResult,
     ComparisonResult,
     Verdict,
@@ -96,6 +97,13 @@ def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
     return wrap(text, width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)
 
 
+_UNLIKE: Final = (
+    "Cells that vary far more than the compared ones widen the interval; where they vary far less, more than "
+    '5 % of verdicts with few seeds are wrong. test = "t" uses only the compared cells, but must be set '
+    "before any result."
+)
+
+
 def legend(checked: Sequence[ClaimResult]) -> list[str]:
     """Return sentences that explain the numbers of claims and their tests. They stand below the claims."""
     levels = sorted({each.level_of_look for each in checked})
@@ -123,6 +131,7 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
             "Comparisons whose variance cannot be pooled, as with a number or a quotient, use "
             "their own alone."
         )
+    sentences += [_UNLIKE] * any(note.where == SPREAD for finding in findings for note in finding.notes)
     if "permutation" in found:
         sentences.append(
             f"With enough seeds, a {TESTS['permutation']} decides instead, and the "

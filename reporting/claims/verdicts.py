@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Final
 
 from ...errors import ActivememError
 from ...studies.catalog.metrics import format_number
@@ -45,6 +46,10 @@ def verdict_word(verdict: Verdict, *, small: bool) -> str:
     on it.
     """
     return f"{verdict} at small size" if small and verdict not in OPEN else verdict
+
+
+SPREAD: Final = "spread"
+"""What a note is about if other cells vary far more or far less than the compared ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
