@@ -54,10 +54,11 @@ class TrackedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """The epochs with metrics that a tracker has of a trial, and its final status, if it has ended."""
+    """The epochs with metrics that a tracker has of a trial, and the status and time of its end."""
 
     epochs: frozenset[int] = field(default_factory=frozenset[int])
     status: str | None = None
+    ended: float | None = None
 
 
 class Tracker(ABC):
@@ -71,6 +72,10 @@ class Tracker(ABC):
     @abstractmethod
     def known(self, trial: TrackedTrial) -> Known:
         """Return the epochs and the status that the tracker has of a trial. The trial must not be open."""
+
+    @abstractmethod
+    def remove(self, trial: TrackedTrial) -> None:
+        """Remove what the tracker has of a trial, since it is trained anew. The trial must not be open."""
 
     @abstractmethod
     def begin(self, trial: TrackedTrial, at: float) -> None:

@@ -13,7 +13,7 @@ from ..storage.rows import has_trial, row_values
 from ..studies.planning.status import outcome_trials, stored_outcomes, study_outcomes
 from ..studies.resolve.trial import Trial
 from ..studies.study import Study
-from .contract import TrackedEnd, TrackedTable, Tracker, TrackingError
+from .contract import Known, TrackedEnd, TrackedTable, Tracker, TrackingError
 from .feed import tracked_trial
 
 
@@ -40,7 +40,7 @@ def export_study(study: Study, store: Store, tracker: Tracker) -> StudyExport:
     """Send all stored outcomes and tables of a study to a tracker, and close the tracker.
 
     Outcomes of added seeds are among them. A trial that the tracker has completely is skipped, and no epoch
-    is sent twice. Raises TrackingError.
+    is sent twice. A trial that was trained again replaces its earlier record. Raises TrackingError.
     """
     try:
         return _export(study, store, tracker)
@@ -71,12 +71,15 @@ def _export_trial(
     trial: Trial, row: Mapping[str, Any], course: Mapping[int, Mapping[str, float]], tracker: Tracker
 ) -> int | None:
     """Send the missing epochs and the end of a trial, and return how many; None if nothing was missing."""
-    shown, finished = tracked_trial(trial), row["finished"].timestamp()
+    shown, started, finished = tracked_trial(trial), row["started"].timestamp(), row["finished"].timestamp()
     known = tracker.known(shown)
+    if known.ended is not None and known.ended < started:
+        tracker.remove(shown)
+        known = Known()
     new = {epoch: metrics for epoch, metrics in course.items() if epoch not in known.epochs}
     if known.status == row["status"] and not new:
         return None
-    tracker.begin(shown, row["started"].timestamp())
+    tracker.begin(shown, started)
     for epoch, metrics in new.items():
         tracker.log(shown, epoch, metrics, finished)  # the store has no times of single epochs
     final = row_values(row)

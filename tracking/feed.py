@@ -105,6 +105,8 @@ class TrackerThread:
         assert trial is not None, "only tables belong to no trial"
         match event:
             case Started():
+                if event.epoch == 0 and trial.id not in self._open:
+                    self._tracker.remove(trial)
                 self._known(trial, event.epoch, at)
             case EpochFinished():
                 known = self._known(trial, event.epoch - 1, at)

@@ -40,8 +40,8 @@ def export_search(study: Study, store: Store, place: str) -> StudyExport:
     """Write the ended points of a search into an SQLite file, as Optuna trials.
 
     Points that the file already has are skipped. A point that has ended again since its export, for example
-    because a failure was retried, is added a second time. A point with a diverged training has failed, as it
-    has no place in the search's ranking. Raises TrackingError.
+    because a failure was retried or a trial was trained anew, is added a second time. A point with a diverged
+    training has failed, as it has no place in the search's ranking. Raises TrackingError.
     """
     if study.search is None:
         raise TrackingError(f"optuna: expected a study with [search], got {study.name}, which is a grid")
@@ -74,12 +74,13 @@ def _add_points(
 ) -> StudyExport:
     assert study.search is not None
     courses, rungs = points.courses(ended), study.search.rungs
-    known = [trial.user_attrs.get(_OURS) for trial in written.get_trials(deepcopy=False)]
+    exported = written.get_trials(deepcopy=False)
+    known = [(trial.user_attrs.get(_OURS), trial.user_attrs.get("seconds")) for trial in exported]
     trials, epochs = 0, 0
     for point in ended:
         attempts = [points.attempts[trial.id] for trial in point.trials]
         notes = _notes(point, attempts)
-        if notes[_OURS] in known:
+        if (notes[_OURS], notes["seconds"]) in known:
             continue
         course, end = mean_course(point, courses), points.end(point)
         if point.values in diverged:

@@ -7,10 +7,15 @@ class Recorder(Tracker):
     """A tracker that keeps trials by id; `fails` is called before every method and may raise or wait."""
 
     def __init__(self, fails=lambda what: None):
-        self.fails, self.told, self.epochs, self.status = fails, [], {}, {}
+        self.fails, self.told, self.epochs, self.status, self.ended = fails, [], {}, {}, {}
 
     def known(self, trial):
-        return Known(epochs=frozenset(self.epochs.get(trial.id, {})), status=self.status.get(trial.id))
+        status, ended = self.status.get(trial.id), self.ended.get(trial.id)
+        return Known(epochs=frozenset(self.epochs.get(trial.id, {})), status=status, ended=ended)
+
+    def remove(self, trial):
+        for kept in (self.epochs, self.status, self.ended):
+            kept.pop(trial.id, None)
 
     def begin(self, trial, at):
         self._tell("begin", trial.id)
@@ -22,7 +27,7 @@ class Recorder(Tracker):
 
     def end(self, trial, end):
         self._tell("end", trial.id, end.status)
-        self.status[trial.id] = end.status
+        self.status[trial.id], self.ended[trial.id] = end.status, end.at
 
     def pause(self, trial):
         self._tell("pause", trial.id)

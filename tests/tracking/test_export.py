@@ -1,9 +1,11 @@
 """Exports of stored results: complete, and without repetition."""
 
+import pytest
+
 from activemem.engine import EpochFinished, Started, run_study
 from activemem.storage import Store
 from activemem.studies import load_study
-from activemem.tracking import StudyExport, Tracking, export_study, tracked_trial
+from activemem.tracking import StudyExport, Tracking, export_study, open_trackers, tracked_trial
 
 from .conftest import TINY
 from .recorder import Recorder
@@ -17,6 +19,21 @@ def test_an_export_sends_all_epochs_and_ends_and_a_second_export_sends_nothing(t
     course = store.metrics([study.trials[0].id]).filter(name="loss")["value"].to_list()
     assert [metrics["loss"] for metrics in recorder.epochs[study.trials[0].id].values()] == course
     assert export_study(study, store, recorder) == StudyExport(trials=0, epochs=0, known=4, tables=1)
+
+
+def test_an_export_replaces_a_trial_that_was_forgotten_and_trained_again(tmp_path):
+    pytest.importorskip("tensorboard")
+    study, store = load_study(TINY), Store(tmp_path / "results")
+    out = {"tensorboard": str(tmp_path / "runs")}
+    run_study(study, store, local=True)
+    export_study(study, store, open_trackers(out)["tensorboard"])
+    store.upkeep.forget("tiny", [study.trials[0].id])
+    run_study(study, store, local=True)
+    exported = export_study(study, store, open_trackers(out)["tensorboard"])
+    assert exported == StudyExport(trials=1, epochs=3, known=3, tables=1)
+    (row,) = store.trials().filter(trial=study.trials[0].id).iter_rows(named=True)
+    known = open_trackers(out)["tensorboard"].known(tracked_trial(study.trials[0]))
+    assert known.ended == pytest.approx(row["finished"].timestamp())
 
 
 def test_an_export_adds_what_a_run_could_not_send(trained):

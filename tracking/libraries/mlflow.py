@@ -60,8 +60,13 @@ class MlflowRuns(Tracker):
         if (run := self._find(trial.study, trial.id)) is None:
             return Known()
         id_, names = run.info.run_id, [name for name in run.data.metrics if not name.startswith("final/")]
+        ended = run.info.end_time / 1000 if run.info.end_time else None
         steps = (each.step for name in names for each in self._client.get_metric_history(id_, name))
-        return Known(epochs=frozenset(steps), status=run.data.tags.get(_STATUS))
+        return Known(epochs=frozenset(steps), status=run.data.tags.get(_STATUS), ended=ended)
+
+    def remove(self, trial: TrackedTrial) -> None:
+        if (run := self._find(trial.study, trial.id)) is not None:
+            self._client.delete_run(run.info.run_id)
 
     def begin(self, trial: TrackedTrial, at: float) -> None:
         if (run := self._find(trial.study, trial.id)) is not None:

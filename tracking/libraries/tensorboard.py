@@ -34,16 +34,21 @@ class TensorBoardFiles(Tracker):
         self._open: dict[str, Any] = {}
 
     def known(self, trial: TrackedTrial) -> Known:
-        epochs, status = set[int](), None
+        epochs, status, ended = set[int](), None, None
         paths = sorted(self._folder(trial).glob("events.*"))
         for event in (event for path in paths for event in self._loader(str(path)).Load()):
             for value in event.summary.value:
                 if value.tag == _OUTCOME:
                     status = self._array(value.tensor).item().decode().partition(":")[0]
+                    ended = event.wall_time
                 # the tags of final metrics have a slash
                 elif value.metadata.plugin_data.plugin_name == "scalars" and "/" not in value.tag:
                     epochs.add(event.step)
-        return Known(epochs=frozenset(epochs), status=status)
+        return Known(epochs=frozenset(epochs), status=status, ended=ended)
+
+    def remove(self, trial: TrackedTrial) -> None:
+        for path in self._folder(trial).glob("events.*"):
+            path.unlink()
 
     def begin(self, trial: TrackedTrial, at: float) -> None:
         self.pause(trial)

@@ -49,7 +49,11 @@ class TrackioProjects(Tracker):
             if any((name not in _NO_METRICS and not name.startswith(_FINAL)) for name in row)
         }
         config = self._storage.get_run_config(trial.study, run_id=trial.id) or {}
-        return Known(epochs=frozenset(epochs), status=config.get("status"))
+        ends = [datetime.fromisoformat(row["timestamp"]).timestamp() for row in rows if row["step"] == 0]
+        return Known(epochs=frozenset(epochs), status=config.get("status"), ended=max(ends, default=None))
+
+    def remove(self, trial: TrackedTrial) -> None:
+        self._storage.delete_run(trial.study, trial.name, run_id=trial.id)
 
     def begin(self, trial: TrackedTrial, at: float) -> None:
         """Keep the settings in memory until the first metrics are written."""

@@ -55,8 +55,15 @@ class OfflineRuns(Tracker):
 
     def known(self, trial: TrackedTrial) -> Known:
         for _, note in self._notes(trial.study, trial.id):
-            return Known(epochs=frozenset(map(int, note["epochs"])), status=note["status"])
+            epochs = frozenset(map(int, note["epochs"]))
+            return Known(epochs=epochs, status=note["status"], ended=note.get("ended"))
         return Known()
+
+    def remove(self, trial: TrackedTrial) -> None:
+        """Empty the note of its run. The run itself is removed when the new one is written."""
+        for folder, note in self._notes(trial.study, trial.id):
+            emptied = {**note, "status": None, "ended": None, "epochs": {}}
+            (folder / _NOTE).write_text(json.dumps(emptied), encoding="utf-8")
 
     def begin(self, trial: TrackedTrial, at: float) -> None:
         """Collect the epochs of a trial, after those of an earlier run that has failed."""
@@ -82,7 +89,7 @@ class OfflineRuns(Tracker):
             run.log(items, step=epoch, commit=True)
         run.summary.update(summary)
         run.finish(exit_code=int(end.status == "failed"))
-        note = {"study": trial.study, "status": end.status, "epochs": epochs}
+        note = {"study": trial.study, "status": end.status, "ended": end.at, "epochs": epochs}
         Path(run.dir).with_name(_NOTE).write_text(json.dumps(note), encoding="utf-8")
         for folder in earlier:
             shutil.rmtree(folder, ignore_errors=True)

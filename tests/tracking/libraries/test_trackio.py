@@ -65,7 +65,7 @@ def test_a_failure_has_its_reason_and_another_folder_is_refused(trained, folder,
     tracker.begin(other, 1e9)
     tracker.log(other, 1, {"loss": math.nan}, 1e9)
     tracker.end(other, TrackedEnd(status="failed", reason="not a number", metrics={}, at=1e9))
-    assert tracker.known(other) == Known(epochs=frozenset({1}), status="failed")
+    assert tracker.known(other) == Known(epochs=frozenset({1}), status="failed", ended=1e9)
     with pytest.raises(TrackingError, match=f"trackio: expected {folder}, .*, got"):
         open_trackers({"trackio": str(tmp_path)})
     with pytest.raises(TrackingError, match=r"trackio: .* got 'https://here'"):
