@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ...errors import ActivememError, describe_value, hint, nearest_hint
+from ...errors import ActivememError, describe_value, hint, nearest_hint, with_article
 from ...grammar import nodes
 from ...grammar.vocabulary.spec import (
     SPECS,
@@ -101,8 +101,8 @@ class Block(nn.Module, ABC):
     def step(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """Process x, the next piece of a stream, and return its outputs and the block's next state.
 
-        A state has the batch as its first dimension and no gradient; it is None before the first piece. Raise
-        BuildError if the state would grow with the stream.
+        A state is one tensor, with the batch as its first dimension and no gradient; it is None before the
+        first piece. Raise BuildError if the state would grow with the stream.
         """
         if self.context_length is None and not self.state_is_bounded:
             raise BuildError(
@@ -246,7 +246,9 @@ def _measured_state(name: str, cls: type[Block]) -> Callable[[Settings, CostCont
             found = block.step_with_grad(torch.zeros(1, 1, context.width), None)
             if not isinstance(found, tuple) or len(found) != 2:
                 raise TypeError(f"step_with_grad: expected (outputs, state), got {describe_value(found)}")
-        state = found[1]
+            if not isinstance(state := found[1], Tensor | None):
+                got = f"got {with_article(type(state).__name__)}: torch.cat can join its parts"
+                raise TypeError(f"step_with_grad: expected a state that is one tensor or None, {got}")
         return 0 if state is None else state.numel()
 
     return window

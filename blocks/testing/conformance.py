@@ -341,7 +341,8 @@ def steps_with_gradients_are_right(text: str, *, causal: bool) -> None:
         state, outputs = None, []
         for piece in x.split(pieces, 1):
             y, state = block.step_with_grad(piece, state)
-            assert state is None or len(state) == 3, "the batch is not the first dimension of the state"
+            is_state = state is None or (isinstance(state, Tensor) and len(state) == 3)
+            assert is_state, "the state is not one tensor whose first dimension is the batch"
             outputs.append(y)
         found = torch.cat(outputs, 1)
         assert_close(found, whole, rtol=1e-9, atol=1e-9)

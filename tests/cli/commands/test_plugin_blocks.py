@@ -168,6 +168,10 @@ def test_a_parameter_that_the_constructor_lacks_is_refused_with_the_nearest_argu
             "None",
             "mine.py: block 'smoothing': TypeError: step_with_grad: expected (outputs, state), got None",
         ),
+        (
+            "x, (x, x)",
+            "mine.py: block 'smoothing': TypeError: step_with_grad: expected a state that is one tensor",
+        ),
         ("x.sum().item(), x", "mine.py:19: block 'smoothing': RuntimeError: Tensor.item() cannot be called"),
     ],
 )
