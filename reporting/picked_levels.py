@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, TypeVar
 
 from ..studies.catalog.metrics import NEEDS_PICK_BY, find_metric, pick_bias, pick_faults
 from ..studies.presentation.kinds import KeyFault, ResultKeys, factor_faults
-from ..studies.schema.factors import SEED, level_key, level_text, short_level_names
+from ..studies.schema.factors import SEED, level_key, level_name, level_text, named_levels, short_level_names
 from ..studies.schema.settings import Level, Names
 from .statistics.estimates import mean
 
@@ -81,18 +83,48 @@ def pick_cells(spec: PickKeys, subject: ResultSubject) -> Mapping[Place, Mapping
 def pick_note(
     spec: PickKeys, subject: ResultSubject, picked: Mapping[Place, Mapping[str, Level]], shown: Sequence[str]
 ) -> Iterator[str]:
-    """Yield a sentence on the picked levels, by the levels of the `shown` factors."""
+    """Yield sentences on the picked levels, by the levels of the `shown` factors, or with their counts."""
     if not picked:
         return
-    names = {
-        factor: dict(zip(map(level_text, levels), short_level_names(levels), strict=True))
-        for factor, levels in subject.levels.items()
-    }
+    names = dict[str, dict[str, str]]()
+    for factor, levels in subject.levels.items():
+        texts = short_level_names(levels) if factor in spec.over else named_levels(factor, levels)
+        names[factor] = dict(zip(map(level_text, levels), texts, strict=True))
+    factors = spec.over if len(picked) > MAX_LISTED else (*shown, *spec.over)
     listed = [
-        " ".join(names[factor].get(level_text(levels[factor]), "") for factor in (*shown, *spec.over))
+        " ".join(names[factor].get(level_text(levels[factor]), "") for factor in factors)
         for levels in picked.values()
     ]
-    picks = f": {'; '.join(listed)}" if len(listed) <= MAX_LISTED else ""
-    yield f"At the best {' and '.join(spec.over)} by {spec.pick_by}{picks}."
+    if len(picked) > MAX_LISTED:
+        counts = Counter(listed).most_common()
+        listed = [f"{level} for {count} of {len(picked)} cells" for level, count in counts]
+    yield f"At the best {' and '.join(spec.over)} by {spec.pick_by}: {'; '.join(listed)}."
     if bias := pick_bias(spec.pick_by, spec.over):
         yield bias
+    tried: dict[tuple[Place, str], set[Level]] = {}
+    for trial, factor in product(subject.trials, spec.over):
+        tried.setdefault((place_of(trial.levels, spec.over), factor), set()).add(trial.levels[factor])
+    picks = (
+        ("", factor, levels[factor], tried[place_of(levels, spec.over), factor])
+        for levels, factor in product(picked.values(), spec.over)
+    )
+    if sentence := end_sentence(picks, len(picked)):
+        yield sentence
+
+
+def end_sentence(picks: Iterable[tuple[str, str, Level, Collection[Level]]], cells: int) -> str:
+    """Return a sentence on picked levels that are the lowest or the highest number of their factor, or "".
+
+    A pick is the name of a cell, a factor, the picked level and all levels of this cell. Cells are counted
+    among the number of `cells`; if this is 0, they are named.
+    """
+    found: dict[str, list[str]] = {}
+    for cell, factor, level, levels in picks:
+        numbers = [each for each in levels if isinstance(each, int | float) and not isinstance(each, bool)]
+        if len(numbers) > 1 and level in (ends := {min(numbers): "lowest", max(numbers): "highest"}):
+            found.setdefault(f"{factor} = {level_name(level)}, the {ends[level]},", []).append(cell)
+    parts = (
+        f"{level} for {f'{len(names)} of {cells} cells' if cells else ', '.join(names)}"
+        for level, names in found.items()
+    )
+    return f"Picked at an end of its levels: {'; '.join(parts)}. Better ones may lie beyond." if found else ""

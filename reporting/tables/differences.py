@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, product
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from ...studies.schema.factors import SEED, level_name, one_line
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.text.units import degrees_of_freedom, listed, number_range, plural
 from ..outcomes import chance_of, unlearnt_sentence
+from ..picked_levels import end_sentence
 from ..statistics.decided_differences import (
     SIGNIFICANCE_LEVEL,
     DecidedDifference,
@@ -329,29 +330,19 @@ def caption_start(caption: str | None, metrics: Sequence[Metric]) -> str:
 
 def _end_sentence(made: TableCells) -> str:
     """Return a sentence on picked levels that are the lowest or the highest number of their factor."""
-    if made.spec.pick_by is None:
-        return ""
-    grids: dict[tuple[str, str, str], set[float]] = {}
-    for trial in made.trial_of_each_cell:
-        for factor in made.spec.over:
-            if isinstance(level := trial.levels[factor], int | float) and not isinstance(level, bool):
-                grids.setdefault((*made.place(trial.levels), factor), set()).add(level)
+    over = made.spec.over if made.spec.pick_by else ()
+    tried: dict[tuple[str, str, str], set[Level]] = {}
+    for trial, factor in product(made.trial_of_each_cell, over):
+        tried.setdefault((*made.place(trial.levels), factor), set()).add(trial.levels[factor])
     heads = {each.level: each.head for each in made.rows}
     picked = {place[:2]: each.label.split(", ") for place, each in made.tallies.items() if each.label}
-    found: dict[str, list[str]] = {}
-    for place, labels in picked.items():
-        for factor in made.spec.over:
-            ends = sorted(grids.get((*place, factor), ()))
-            for end, level in (("lowest", ends[0]), ("highest", ends[-1])) if len(ends) > 1 else ():
-                if f"{factor} {level_name(level)}" in labels:
-                    found.setdefault(f"{factor} = {level_name(level)}, the {end},", []).append(
-                        heads[place[0]]
-                    )
-    cells = "" if made.spec.columns is None else f" of {len(picked)} cells"
-    parts = (
-        f"{level} for {f'{len(rows)}{cells}' if cells else ', '.join(rows)}" for level, rows in found.items()
+    picks = (
+        (heads[row], factor, level, levels)
+        for (row, column, factor), levels in tried.items()
+        for level in levels
+        if f"{factor} {level_name(level)}" in picked.get((row, column), ())
     )
-    return f"Picked at an end of its levels: {'; '.join(parts)}. Better ones may lie beyond." if found else ""
+    return end_sentence(picks, 0 if made.spec.columns is None else len(picked))
 
 
 def _average(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], tallies: Collection[Tally]) -> str:

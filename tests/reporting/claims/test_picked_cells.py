@@ -85,9 +85,9 @@ def test_tables_figures_and_claims_say_that_the_test_split_has_picked_levels():
         assert (sentence in measured_sentences(of)) is is_said
 
 
-def test_a_table_names_the_cells_that_picked_an_end_of_a_grid_of_numbers():
+def test_tables_and_figures_tell_of_the_cells_that_picked_an_end_of_a_grid_of_numbers():
     best = {"sa": 3e-3, "conv(k=3)": 1e-2, "gru": 1e-2, "ff(8)": 1e-3}
-    keys = {"rows": "mixer", "value": "accuracy", "over": ["lr", "norm"], "pick_by": "loss"}
+    keys = {"value": "accuracy", "over": ["lr", "norm"], "pick_by": "loss"}
     of = load_study(
         study_text(
             model={"recipe": "{mixer}", "norm": "{norm}"},
@@ -99,7 +99,11 @@ def test_a_table_names_the_cells_that_picked_an_end_of_a_grid_of_numbers():
                 "norm": ["pre", "post"],
                 "seed": [0, 1],
             },
-            table=[{"name": "rows", **keys}, {"name": "columns", **keys, "columns": "task"}],
+            table=[
+                {"name": "rows", "rows": "mixer", **keys},
+                {"name": "columns", "rows": "mixer", "columns": "task", **keys},
+            ],
+            curve=[{"name": "bars", "kind": "bar", "x": "mixer", **keys}],
         )
     )
     losses = {trial.id: float(trial.levels["lr"] != best[trial.levels["mixer"]]) for trial in of.trials}
@@ -115,6 +119,7 @@ def test_a_table_names_the_cells_that_picked_an_end_of_a_grid_of_numbers():
     ):
         sentence = f"Picked at an end of its levels: {words}. Better ones may lie beyond."
         assert sentence in build_table(of, table, rows).caption
+    assert sentence in build_curve(of, of.curves[0], rows).notes
 
 
 def test_lower_values_are_better_where_the_metric_says_so():
