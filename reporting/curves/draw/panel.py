@@ -172,7 +172,7 @@ def place_labels(
 ) -> list[tuple[float, float, str]]:
     """Return the position and the alignment of a label beside each anchor point.
 
-    Labels avoid dots and each other, and stay between 0 and the width and height in `bounds`, if possible.
+    Labels stay between 0 and the width and height in `bounds` before they avoid dots and each other.
     """
     from matplotlib.transforms import Bbox  # noqa: PLC0415 -- slow to load, and data do without it
 
@@ -180,13 +180,13 @@ def place_labels(
     taken = [Bbox.from_bounds(x - _DOT_RADIUS, y - _DOT_RADIUS, size, size) for x, y in dots]
     spots: list[tuple[float, float, str]] = []
     for (x, y), width in zip(anchors, widths, strict=True):
-        options: list[tuple[int, int, Bbox]] = []
+        options: list[tuple[bool, int, int, Bbox]] = []
         for rank, (dx, dy, side) in enumerate(_BESIDE):
             left = x + dx - {"left": 0.0, "center": width / 2, "right": width}[side]
             box = Bbox.from_bounds(left, y + dy - height / 2, width, height)
             is_outside = not all(area.contains(*corner) for corner in (box.min, box.max))
-            options.append((sum(map(box.overlaps, taken)) + is_outside, rank, box))
-        _, rank, box = min(options, key=lambda option: option[:2])
+            options.append((is_outside, sum(map(box.overlaps, taken)), rank, box))
+        *_, rank, box = min(options, key=lambda option: option[:3])
         dx, dy, side = _BESIDE[rank]
         spots.append((x + dx, y + dy, side))
         taken.append(box)

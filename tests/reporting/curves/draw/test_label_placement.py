@@ -39,3 +39,10 @@ def test_names_in_a_plane_keep_off_each_other():
     first, second = place_labels(places, [30, 30], 9, dots=places, bounds=(100, 100))
     assert first == (45, 50, "right")
     assert second == (57, 59, "left")
+
+
+def test_a_name_is_rather_on_a_dot_than_outside():
+    ((x, _, side),) = place_labels(
+        [(10, 50)], [60], 9, dots=[(40, y) for y in range(30, 70)], bounds=(100, 100)
+    )
+    assert (x, side) == (15, "left")
