@@ -112,7 +112,8 @@ def note_missing_results(results: reporting.StudyResults, status: StudyStatus | 
         lost = f"the trials of {study.name} in {store.absolute_place} are lost or damaged: {check}"
         print_stderr(f"{lost}; train them again: {train}")
         return True
-    print_stderr(f"no trial of {study.name} has ended in {_store_and_command(study, store, reuse)}")
+    which = " with these settings" if (store.root / "trials" / study.name).is_dir() else ""
+    print_stderr(f"no trial of {study.name}{which} has ended in {_store_and_command(study, store, reuse)}")
     return True
 
 
@@ -195,7 +196,8 @@ def note_old_values(study: Study, store: Store) -> None:
             print_stderr("\n".join(labelled_lines("note", text, output_width())))
 
 
-def require_results(results: reporting.StudyResults) -> None:
-    """End the command with status 1 if a store has no outcome of a study."""
+def require_results(results: reporting.StudyResults, kind: str, verb: str) -> None:
+    """End the command `kind verb` with status 1 if a store has no outcome of a study."""
     if note_missing_results(results):
+        note_other_settings(results, kind, verb)
         raise typer.Exit(EXIT_FAILED)

@@ -48,7 +48,7 @@ def render(
     """
     chosen = cli.open_results(study, results)
     curves = chosen.curves(curve)
-    cli.require_results(chosen)
+    cli.require_results(chosen, "curve", "render")
     names = [each.name for each in curves]
     image_format, paths = _output_files(chosen.study.name, names, out, image_format)
     if as_json:

@@ -54,7 +54,7 @@ def build(
     class of NeurIPS, ICML or ACL. Exits with 1 if the store has no results.
     """
     found = cli.open_results(study, results)
-    cli.require_results(found)
+    cli.require_results(found, "report", "build")
     suffixes = ("", ".html", ".htm") if report_format == "html" else ("", ".tex")
     if out is not None and out.suffix.lower() not in suffixes:
         expected = f"expected a name in {suffixes[1]} for --format {report_format}"
