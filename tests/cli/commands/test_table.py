@@ -133,6 +133,7 @@ def test_an_incomplete_table_points_to_trials_with_other_settings(run, tiny, gol
     assert run("table", "render", "tiny").stderr == ""  # nothing is missing
     store.records.save("tiny", {"text": text, "overrides": ["train.epochs=3"], "path": tiny})
     golden(run("table", "render", "tiny").stderr)
+    assert run("report", "build", "tiny").stderr.endswith("activemem report build tiny.toml\n")
 
 
 def test_a_store_that_is_copied_without_overwriting_adds_the_trials_of_a_co_author(run, tiny):
