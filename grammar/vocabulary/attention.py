@@ -88,7 +88,7 @@ HEADS = integer("heads", "number of heads", (1, 1024), 8)
 HEAD_WIDTH = integer("head_width", "width of one head", (1, 4096), 64)
 ADAPTIVE = boolean("adaptive", "whether each head learns its span")
 RAMP = integer("ramp", "length in tokens of the ramp at the end of an adaptive span", (2, 65536), 32)
-SELF = boolean("self", "whether the span of a causal model includes the position itself")
+SELF = boolean("self", "whether a causal span of relative positions includes the position itself")
 POS_VALUES = boolean("pos_values", "whether position vectors are added to values as well as to keys")
 
 

@@ -171,7 +171,8 @@ add_synthetic(
     "mqar",
     MqarSettings,
     "pairs of a key and a value, then each key again, to its value",
-    "Arora et al. 2024 (Zoology), section 4 and the released program: multi-query associative recall",
+    "Arora et al. 2024 (Zoology), section 4: multi-query associative recall; the released program with "
+    "random_non_queries=False and power_a=0.01",
     "Length and pairs",
     symbols="keys are below half of vocab, values above; 0 is filler",
 )
