@@ -236,7 +236,9 @@ def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
     shown = models[:_MAX_MODELS]
     unit, size = si_prefix(max((model.step_flops for model in plan.models), default=0))
     matched = study.design.matched_size
-    solved = () if matched is None else (matched.name, "residuals" if matched.costs[1:] else "residual")
+    costs = matched.costs if matched else ()
+    residual = "state" if costs == ("state",) else "residuals" if costs[1:] else "residual"
+    solved = (matched.name, residual) if matched else ()
     heads = (_label_column_name(study, plan), *solved, "parameters", f"{unit}FLOPs/step", "memory")
     cells = [_row(model, size) for model in shown]
     for gap, time in ((3, "est. per trial"), (2, "est./trial")):  # narrower columns if labels need the room
@@ -295,8 +297,10 @@ def _labels(texts: Sequence[str], max_width: int) -> list[str]:
 def _row(model: ModelCost, size: float) -> tuple[str, ...]:
     found, solved = model.size_match, tuple[str, ...]()
     if found is not None:
-        several = ", ".join(cost.percent for cost in found.costs) if found.costs[1:] else ""
-        solved = (NO_NUMBER if found.size is None else f"{found.size:,}", several or found.residual_text)
+        cost, *others = found.costs
+        text = format_bytes(cost.amount) if cost.name == "state" else cost.residual_text
+        several = ", ".join(each.percent for each in found.costs)
+        solved = (NO_NUMBER if found.size is None else f"{found.size:,}", several if others else text)
     return (
         "  " * bool(model.at) + model.label,
         *solved,

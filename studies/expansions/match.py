@@ -299,6 +299,9 @@ class Match(Expansion):
         share = f", {100 * abs(worst.relative_residual):.2g} %" if worst.residual else ""
         text += worst.residual_text + (share if worst.name == "parameters" else "")
         yield "match", "; ".join(filter(None, (text, training_difference(study))))
+        least = [each.label for each in plan.models if each.size_match and each.size_match.size == 1]
+        if least and matched.size > 1:
+            yield "note", f"{matched.name} is solved to 1, the lowest value, in {', '.join(least)}"
 
 
 EXPANSION = Match

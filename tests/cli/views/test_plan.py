@@ -43,6 +43,19 @@ def test_a_plan_of_equal_parameters_has_the_solved_sizes_and_what_they_miss(
     golden(result.stdout)
 
 
+def test_a_plan_of_equal_state_has_the_state_of_each_model(run):
+    shown = run("study", "plan", "which-mixer-state").stdout
+    assert re.search("size +state +parameters", shown)
+    assert re.search("gla +18 +7.8 kB +35,917 ", shown)
+
+
+def test_a_plan_says_which_solved_sizes_are_the_lowest(run, study):
+    text = STUDY.replace("filter = 512 }", "filter = 2 }\ntolerance = 0.9")
+    Path(study).write_text(text, encoding="utf-8")
+    told = " ".join(run("study", "plan", study).stdout.split())
+    assert "filter is solved to 1, the lowest value, in conv(k=20)" in told
+
+
 def test_study_show_has_the_solved_sizes_and_the_baseline_of_the_match(run, study):
     shown = run("study", "show", study).stdout
     assert re.search("study.baseline +mixer=sa\n +filter=512$", shown, re.MULTILINE)
