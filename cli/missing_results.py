@@ -107,13 +107,13 @@ def note_missing_results(results: reporting.StudyResults, status: StudyStatus | 
         return False
     stale = find_stale_trials(study, read_statuses(store, study))
     reuse = f"{describe_stale(stale)}: reuse them with --keep-stale, or " if stale else ""
+    which = " with these settings" if (store.root / "trials" / study.name).is_dir() else ""
+    note = f"no trial of {study.name}{which} has ended in {_store_and_command(study, store, reuse)}"
     if not stale and store.upkeep.has_lost_rows(study.name):
         check, train = store_command(store, "store", "check"), train_command(study, store)
         lost = f"the trials of {study.name} in {store.absolute_place} are lost or damaged: {check}"
-        print_stderr(f"{lost}; train them again: {train}")
-        return True
-    which = " with these settings" if (store.root / "trials" / study.name).is_dir() else ""
-    print_stderr(f"no trial of {study.name}{which} has ended in {_store_and_command(study, store, reuse)}")
+        note = f"{lost}; train them again: {train}"
+    print_stderr(note)
     return True
 
 

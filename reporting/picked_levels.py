@@ -99,32 +99,33 @@ def pick_note(
         counts = Counter(listed).most_common()
         listed = [f"{level} for {count} of {len(picked)} cells" for level, count in counts]
     yield f"At the best {' and '.join(spec.over)} by {spec.pick_by}: {'; '.join(listed)}."
-    if bias := pick_bias(spec.pick_by, spec.over):
-        yield bias
-    tried: dict[tuple[Place, str], set[Level]] = {}
-    for trial, factor in product(subject.trials, spec.over):
-        tried.setdefault((place_of(trial.levels, spec.over), factor), set()).add(trial.levels[factor])
-    picks = (
-        ("", factor, levels[factor], tried[place_of(levels, spec.over), factor])
-        for levels, factor in product(picked.values(), spec.over)
-    )
-    if sentence := end_sentence(picks, len(picked)):
-        yield sentence
+    cells = [(place_of(trial.levels, spec.over), trial.levels) for trial in subject.trials]
+    best = [(place_of(levels, spec.over), levels, "") for levels in picked.values()]
+    yield from filter(None, (pick_bias(spec.pick_by, spec.over), end_sentence(spec.over, cells, best)))
 
 
-def end_sentence(picks: Iterable[tuple[str, str, Level, Collection[Level]]], cells: int) -> str:
+def end_sentence(
+    over: Sequence[str],
+    cells: Iterable[tuple[Place, Mapping[str, Level]]],
+    picked: Collection[tuple[Place, Mapping[str, Level], str]],
+) -> str:
     """Return a sentence on picked levels that are the lowest or the highest number of their factor, or "".
 
-    A pick is the name of a cell, a factor, the picked level and all levels of this cell. Cells are counted
-    among the number of `cells`; if this is 0, they are named.
+    `cells` has all levels of the factors in `over` at each place, and `picked` those that are picked, with
+    the name of the place. Places without names are counted.
     """
+    tried: dict[tuple[Place, str], set[float]] = {}
+    for (place, levels), factor in product(cells, over):
+        if isinstance(level := levels[factor], int | float) and not isinstance(level, bool):
+            tried.setdefault((place, factor), set()).add(level)
     found: dict[str, list[str]] = {}
-    for cell, factor, level, levels in picks:
-        numbers = [each for each in levels if isinstance(each, int | float) and not isinstance(each, bool)]
-        if len(numbers) > 1 and level in (ends := {min(numbers): "lowest", max(numbers): "highest"}):
-            found.setdefault(f"{factor} = {level_name(level)}, the {ends[level]},", []).append(cell)
+    for (place, levels, name), factor in product(picked, over):
+        ends = sorted(tried.get((place, factor), ()))
+        for end, level in (("lowest", ends[0]), ("highest", ends[-1])) if len(ends) > 1 else ():
+            if level == levels[factor]:
+                found.setdefault(f"{factor} = {level_name(level)}, the {end},", []).append(name)
     parts = (
-        f"{level} for {f'{len(names)} of {cells} cells' if cells else ', '.join(names)}"
+        f"{level} for {', '.join(names) if names[0] else f'{len(names)} of {len(picked)} cells'}"
         for level, names in found.items()
     )
     return f"Picked at an end of its levels: {'; '.join(parts)}. Better ones may lie beyond." if found else ""

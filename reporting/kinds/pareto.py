@@ -55,23 +55,16 @@ class ParetoFigure(SeriesFigure):
         signs = 1 if cost and cost.higher_is_better else -1, 1 if cells.metric.higher_is_better else -1
         contents: list[Cloud] = []
         for frame in cells.frames():
-            found: dict[str, list[Point]] = {}
-            accented = set[str]()
+            found: dict[tuple[str, bool], list[Point]] = {}
             for series, cell, values in grouped_values(frame, "series", "cell", of=("x", "value")):
                 name = cells.full_names(self.series)[series] if self.series else _cell_name(cells, cell)
                 xs, ys = zip(*values, strict=True)
                 value, low, high = mean_interval(ys, self.spread, cells.metric)
                 point = Point(x=mean(sorted(xs)), y=value, low=low, high=high, n=len(ys))
-                found.setdefault(name, []).append(point)
-                if cells.accent == series:
-                    accented.add(name)
+                found.setdefault((name, cells.accent == series), []).append(point)
             lines = tuple(
-                Line(
-                    name=name,
-                    points=tuple(sorted(points, key=lambda point: point.x)),
-                    accent=name in accented,
-                )
-                for name, points in found.items()
+                Line(name=name, points=tuple(sorted(points, key=lambda point: point.x)), accent=accent)
+                for (name, accent), points in found.items()
             )
             front = pareto_front([point for points in found.values() for point in points], signs)
             contents.append(Cloud(lines=lines, front=front, steps="post" if signs[0] < 0 else "pre"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations, product
+from itertools import combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ from ...studies.presentation.metric_words import (
     in_sentence,
     with_true_title,
 )
-from ...studies.schema.factors import SEED, level_name, one_line
+from ...studies.schema.factors import ABSENT, SEED, level_name, one_line
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.text.units import degrees_of_freedom, listed, number_range, plural
 from ..outcomes import chance_of, unlearnt_sentence
@@ -330,19 +330,16 @@ def caption_start(caption: str | None, metrics: Sequence[Metric]) -> str:
 
 def _end_sentence(made: TableCells) -> str:
     """Return a sentence on picked levels that are the lowest or the highest number of their factor."""
-    over = made.spec.over if made.spec.pick_by else ()
-    tried: dict[tuple[str, str, str], set[Level]] = {}
-    for trial, factor in product(made.trial_of_each_cell, over):
-        tried.setdefault((*made.place(trial.levels), factor), set()).add(trial.levels[factor])
-    heads = {each.level: each.head for each in made.rows}
-    picked = {place[:2]: each.label.split(", ") for place, each in made.tallies.items() if each.label}
-    picks = (
-        (heads[row], factor, level, levels)
-        for (row, column, factor), levels in tried.items()
-        for level in levels
-        if f"{factor} {level_name(level)}" in picked.get((row, column), ())
-    )
-    return end_sentence(picks, 0 if made.spec.columns is None else len(picked))
+    spec, heads = made.spec, {each.level: each.head for each in made.rows}
+    labels = {place[:2]: each.label for place, each in made.tallies.items() if each.label}
+    cells = [(made.place(trial.levels), trial.levels) for trial in made.trial_of_each_cell]
+    picked = [
+        (place, levels, heads[place[0]] if spec.columns is None else "")
+        for place, levels in cells
+        if labels.get(place)
+        == ", ".join(f"{each} {level_name(levels[each])}" for each in spec.over if levels[each] != ABSENT)
+    ]
+    return end_sentence(spec.over, cells, picked)
 
 
 def _average(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], tallies: Collection[Tally]) -> str:

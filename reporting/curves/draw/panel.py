@@ -180,15 +180,14 @@ def place_labels(
     taken = [Bbox.from_bounds(x - _DOT_RADIUS, y - _DOT_RADIUS, size, size) for x, y in dots]
     spots: list[tuple[float, float, str]] = []
     for (x, y), width in zip(anchors, widths, strict=True):
-        options: list[tuple[bool, int, int, Bbox]] = []
-        for rank, (dx, dy, side) in enumerate(_BESIDE):
-            left = x + dx - {"left": 0.0, "center": width / 2, "right": width}[side]
+        options: list[tuple[bool, int, tuple[float, float, str], Bbox]] = []
+        for dx, dy, side in _BESIDE:
+            left = x + dx - (width if side == "right" else 0.0)
             box = Bbox.from_bounds(left, y + dy - height / 2, width, height)
             is_outside = not all(area.contains(*corner) for corner in (box.min, box.max))
-            options.append((is_outside, sum(map(box.overlaps, taken)), rank, box))
-        *_, rank, box = min(options, key=lambda option: option[:3])
-        dx, dy, side = _BESIDE[rank]
-        spots.append((x + dx, y + dy, side))
+            options.append((is_outside, sum(map(box.overlaps, taken)), (x + dx, y + dy, side), box))
+        *_, spot, box = min(options, key=lambda option: option[:2])
+        spots.append(spot)
         taken.append(box)
     return spots
 

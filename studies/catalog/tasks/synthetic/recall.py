@@ -171,8 +171,7 @@ add_synthetic(
     "mqar",
     MqarSettings,
     "pairs of a key and a value, then each key again, to its value",
-    "Arora et al. 2024 (Zoology), section 4: multi-query associative recall; the released program with "
-    "random_non_queries=False and power_a=0.01",
+    "Arora et al. 2024 (Zoology), section 4: multi-query associative recall with random_non_queries=False",
     "Length and pairs",
     symbols="keys are below half of vocab, values above; 0 is filler",
 )
