@@ -233,10 +233,8 @@ def _factor_means(found: StudyModel, factors: Mapping[str, tuple[Level, ...]], m
             if (mean_of := means.get((level_key(level),))) is None:
                 bars.append(Bar(name=text, text=unknown))
             else:
-                number = metric.format(mean_of.value)
-                bars.append(
-                    Bar(name=text, text=number, value=mean_of.value, low=mean_of.low, high=mean_of.high)
-                )
+                value, low, high = mean_of.value, mean_of.low, mean_of.high
+                bars.append(Bar(name=text, text=metric.format(value), value=value, low=low, high=high))
         share = f"η² {_share_words(effect.share)}" if effect and effect.share is not None else ""
         p = format_p(effect.p) if effect and effect.p is not None else ""
         words = ", ".join(filter(None, (share, p)))
@@ -503,22 +501,15 @@ class Interaction(Content):
         for number, line in enumerate(self.lines):
             color, dashes, width = strokes[line.name]
             shift = (number - (len(self.lines) - 1) / 2) * _APART * unit
-            xs = [point.x + shift for point in line.points]
-            plot.axes.plot(
-                xs,
-                [point.y for point in line.points],
-                color=color,
-                linestyle=dashes,
-                linewidth=width,
-                marker="o",
-                markersize=3.2,
-                clip_on=False,
-            )
-            for x, point in zip(xs, line.points, strict=True):
+            points = [replace(point, x=point.x + shift) for point in line.points]
+            look = {"color": color, "linewidth": width, "linestyle": dashes, "clip_on": False}
+            plot.trace(points, marker="o", markersize=3.2, **look)
+            for point in points:
                 if point.low is not None and point.high is not None:
-                    plot.axes.plot([x, x], [point.low, point.high], color=color, linewidth=0.9, clip_on=False)
-                words = curve.point_words(point, line.name, self.levels[int(point.x)])
-                plot.hover(plot.x(x), plot.y(point.y), words, width=_APART)
+                    ends = [replace(point, y=end) for end in (point.low, point.high)]
+                    plot.trace(ends, color=color, linewidth=0.9, clip_on=False)
+                words = curve.point_words(point, line.name, self.levels[round(point.x - shift)])
+                plot.hover(plot.x(point.x), plot.y(point.y), words, width=_APART)
         label_lines(plot, self.lines, strokes)
         for at, name in enumerate(self.levels):
             plot.write(

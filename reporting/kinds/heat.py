@@ -55,17 +55,15 @@ class HeatFigure(CellFigure):
         ends = [(end, cells.metric.format(end)) for end in (min(every), max(every))]
         contents: list[Matrix] = []
         for panel, found in enumerate(means):
-            words = {} if has_index else cells.placeholders(panel)
-            texts = {place: cells.metric.format(value) for place, value in found.items()}
+            texts = {} if has_index else cells.placeholders(panel)
+            texts |= {place: cells.metric.format(value) for place, value in found.items()}
             marked = {str(index) for index in noted.get(panel, {})} if self.x == INDEX_AXES[-1] else set()
             contents.append(
                 Matrix(
                     rows=tuple(row_names),
                     columns=tuple(column_names),
                     values=tuple(tuple(found.get((y, x)) for x in columns) for y in rows),
-                    texts=tuple(
-                        tuple(texts.get((y, x), words.get((y, x), "–")) for x in columns) for y in rows
-                    ),
+                    texts=tuple(tuple(texts.get((y, x), "–") for x in columns) for y in rows),
                     ends=(ends[0], ends[1]),
                     pairs=tuple(number for number, x in enumerate(columns) if str(x) in marked),
                 )

@@ -350,16 +350,15 @@ class PointTrace(Content):
 
     def draw(self, plot: Plot, curve: Curve) -> None:
         plot.frame(x=True, y=True)
-        up, x = plot.layout.y, plot.layout.x
         if (baseline := self.baseline) is not None:
+            up = plot.layout.y
             if baseline.low is not None and baseline.high is not None:
                 ends = (up.at(baseline.low), up.at(baseline.high))
                 plot.axes.axhspan(*ends, color=LIGHT, alpha=0.18, linewidth=0)
             plot.axes.axhline(up.at(baseline.y), color=DIM, linewidth=1.0, linestyle=(0, (4, 1.5)))
             plot.write(plot.width + _NAME, plot.y(baseline.y), "baseline", color=DIM)
-        plot.axes.plot(
-            [x.at(point.x) for point in self.points],
-            [up.at(point.y) for point in self.points],
+        plot.trace(
+            self.points,
             marker="o",
             markersize=3.0,
             markerfacecolor="white",
