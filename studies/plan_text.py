@@ -116,10 +116,8 @@ def _design_notes(study: Study, plan: Plan) -> Iterator[_Note]:
     if study.header.max_seeds is not None and study.asks_for_seeds:
         counts = looks(len(study.seeds), study.header.max_seeds)
         what = "claims" if study.claims else "differences"
-        yield (
-            "seeds",
-            f"{what} are tested at {listed(counts)} seeds, which `study run --until-decided` adds as needed",
-        )
+        added = "which `study run --until-decided` adds as needed"
+        yield "seeds", f"{what} are tested at {listed(counts)} seeds, {added}"
     yield "note", _shared_trials(study)
     yield "note", plan.max_seeds_note
     yield budget_note(study.template.tables["train"], (each.settings for each in study.trials))
@@ -214,10 +212,8 @@ def _counts(study: Study, plan: Plan) -> str:
     parts = [f"{' × '.join(axes)} = {trials}" if axes else trials, f"{stored:,} in the store"]
     parts += [f"{failed:,} of them failed"] if failed else []
     parts += [f"{lost:,} of them incomplete"] if (lost := plan.counts.get("incomplete", 0)) else []
-    parts += [f"{plan.left:,} to run"]
-    parts[-1] += (
-        f", {plan.num_missing_weights:,} of them for their weights" if plan.num_missing_weights else ""
-    )
+    lacking = plan.num_missing_weights
+    parts += [f"{plan.left:,} to run" + (f", {lacking:,} of them for their weights" if lacking else "")]
     parts += [f"{len(plan.held_back):,} held back by a gate"] if plan.held_back else []
     over = sum(each.trials for each in plan.over_budget)
     return " · ".join([*parts, f"{over:,} over budget"] if over else parts)

@@ -171,9 +171,8 @@ def differences_sentences(columns: Sequence[ColumnTests], baseline: str, counts:
     ]
     if any(column.choices > 1 for column in tested):
         sentences.append(
-            "Rows were selected with these seeds as the best of their rounds: "
-            "p is multiplied by the number of "
-            "candidates, and differences are optimistic."
+            "Rows were selected with these seeds as the best of their rounds: p is multiplied by the number "
+            "of candidates, and differences are optimistic."
         )
     if near := _margin_words([column for column in tested if column.margin]):
         judged = [each for column in tested if column.margin for each in column.decided.values()]
@@ -270,11 +269,10 @@ def find_bold_cells(made: TableCells, column: TableColumn) -> ColumnTests:
         for (one, two), each in found.decided.items()
         if each.differs
     }
-    lead = ranked[0]
     compared = {
         cell
         for pair, each in found.decided.items()
-        if lead in pair and each.p is not None and each.shown.n > 1
+        if ranked[0] in pair and each.p is not None and each.shown.n > 1
         for cell in pair
     }
     return replace(found, best=tuple(cell for cell in ranked if cell in compared - worse))

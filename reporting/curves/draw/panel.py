@@ -316,11 +316,10 @@ class Plot:
         self.axes.set_ylim(up.low, up.high)
         for side, wanted in (("left", y), ("bottom", x), ("top", False), ("right", False)):
             self.axes.spines[side].set_visible(wanted)
-        for axis, ticks, wanted in ((self.axes.xaxis, across.ticks, x), (self.axes.yaxis, up.ticks, y)):
-            axis.set_ticks([at for at, _ in ticks] if wanted else [])
-            axis.set_ticklabels(
-                self._spaced_tick_texts(ticks, across=ticks is across.ticks) if wanted else []
-            )
+        shown = ((self.axes.xaxis, across.ticks if x else ()), (self.axes.yaxis, up.ticks if y else ()))
+        for axis, ticks in shown:
+            axis.set_ticks([at for at, _ in ticks])
+            axis.set_ticklabels(self._spaced_tick_texts(ticks, across=axis is self.axes.xaxis))
         if not self.first:
             self.axes.tick_params(labelleft=False)
 
