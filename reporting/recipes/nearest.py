@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -101,18 +102,15 @@ def nearest_recipes(
     check_arguments(
         store_fault(store),
         number_fault("count", count, least=1),
-        *(
-            argument_fault(name, value, (str, type(None)), "a name")
-            for name, value in (("task", task), ("metric", metric))
-        ),
+        argument_fault("task", task, (str, type(None)), "a name"),
+        argument_fault("metric", metric, (str, type(None)), "a name"),
         error=NearestError,
     )
     asked, opened = parse(recipe), open_store(store)
     rows = _wanted_rows(asked, opened.trials(), task, metric)
     texts = rows.sort("started", "trial")["recipe"].unique(maintain_order=True).to_list()
     found = _nearest(asked, texts, count)
-    by_recipe = rows.filter(pl.col("recipe").is_in([each.text for _, each in found]))
-    by_recipe = _mark_diverged(by_recipe, opened)
+    by_recipe = _mark_diverged(rows.filter(pl.col("recipe").is_in([each.text for _, each in found])), opened)
     groups = by_recipe.sort("study", "trial").partition_by("recipe", as_dict=True)
     return [
         NearRecipe(
@@ -185,7 +183,6 @@ def _results(rows: Sequence[Mapping[str, Any]], metric: str | None) -> Iterator[
         done = [row_values(row) for row in trials if row["status"] == "done"]
         name = metric or _main_metric(done)
         values = [each[name] for each in done if name in each and math.isfinite(each[name])] if name else []
-        statuses = [row["status"] for row in trials]
         levels = json.loads(trials[0]["factors"])
         yield StoredResult(
             study=study,
@@ -197,7 +194,7 @@ def _results(rows: Sequence[Mapping[str, Any]], metric: str | None) -> Iterator[
             mean=fmean(values) if values else None,
             sd=stdev(values) if len(values) > 1 else None,
             n=len(values),
-            ended={status: statuses.count(status) for status in dict.fromkeys(statuses)},
+            ended=dict(Counter(row["status"] for row in trials)),
         )
 
 
