@@ -186,7 +186,7 @@ def note_stale_trials(results: reporting.StudyResults) -> None:
     have = f"the store has {plural(len(stale) - len(before), 'trial')} of other versions of {study.name}"
     why = describe_changed_settings(latest, study) or "other seeds, file, data, code or --set"
     reused = ", unless --keep-stale has reused them" if any(each.common.code for each in latest) else ""
-    print_stderr(f"{have} ({why}), which are not counted{reused}; list them before you remove them: {see}")
+    print_stderr(f"{have} ({why}), which are kept but not counted{reused}; to list them: {see}")
 
 
 def note_old_values(study: Study, store: Store) -> None:

@@ -3,6 +3,7 @@
 A check reads every file to its end. Leftovers are files that nothing reads any more.
 """
 
+import json
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -50,7 +51,7 @@ from .read import (
     read_verified,
     scan,
 )
-from .rows import MEASURED_LATER, SCHEMAS, SORT_KEYS, has_trial
+from .rows import MEASURED_LATER, SCHEMAS, SORT_KEYS
 from .study_records import StudyRecords, read_page, rename_in_record
 from .trial_files import NOTE_FILE, STARTS_FILE, read_begun, verify_note
 
@@ -291,15 +292,20 @@ def _incomplete(quarantine: Quarantine) -> Iterator[Finding]:
 
 def _conflicting(quarantine: Quarantine) -> Iterator[Finding]:
     """Yield a finding for each trial with done rows of different values, at the row that counts."""
-    rows = read(quarantine, "trials", ["trial", "status", "metrics"]).filter(status=DONE)
+    rows = read(quarantine, "trials", ["trial", "status", "metrics", "commit"]).filter(status=DONE)
     values = rows.explode("metrics").unnest("metrics").filter(pl.col("name") != "tokens_per_s")
-    counts = values.group_by("trial", "name").agg(pl.col("value").n_unique()).filter(pl.col("value") > 1)
-    trials = set(counts.collect()["trial"])
-    used = read_latest(quarantine, ["trial", "attempt", "study", "host", "finished"])
-    for trial, attempt, study, host, finished in used.filter(has_trial(trials)).iter_rows():
-        path = quarantine.layout.attempt_file("trials", study, trial, attempt)
-        counted = f"the one that counts ended {finished:%Y-%m-%d %H:%M:%S} UTC on {host}"
-        reason = f"this trial has several done rows with different values; {counted}"
+    several = values.group_by("trial", "name").agg(pl.col("value").n_unique(), pl.col("commit").unique())
+    conflicts = (
+        several.filter(pl.col("value") > 1).select("trial", commits="commit").unique("trial").collect()
+    )
+    used = read_latest(quarantine, ["trial", "attempt", "study", "factors", "commit", "host", "finished"])
+    for row in used.join(conflicts, on="trial", maintain_order="left").iter_rows(named=True):
+        path = quarantine.layout.attempt_file("trials", row["study"], row["trial"], row["attempt"])
+        cell = ", ".join(f"{name}={level}" for name, level in json.loads(row["factors"]).items())
+        commits = " and ".join(sorted(each or "an unknown commit" for each in row["commits"]))
+        ended = f"{row['finished']:%Y-%m-%d %H:%M:%S} UTC on {row['host']}"
+        counted = f"that of {row['commit'] or 'an unknown commit'} counts, which ended {ended}"
+        reason = f"{cell}: done rows of {commits} have different values; {counted}"
         yield _finding(FindingKind.CONFLICTING, path, reason)
 
 

@@ -159,18 +159,25 @@ def load_last_run(
         try:
             return follow_rounds(load_study(name, overrides), store)
         except StudyError as error:
-            *others, last = error.faults
-            last = replace(last, message=f"{last.message}{_missing_data_hint(Path(name), store)}")
-            raise StudyError(error.source, [*others, last]) from error
+            raise _with_hint(error, _missing_data_hint(Path(name), store)) from error
     try:
         found = load_recorded_study(record, overrides)
     except StudyError as error:
-        lacking = (StudyFault(message=each) for each in _lacking_plugins(name, store))
-        raise StudyError(f"{name} (last run)", [*lacking, *error.faults]) from error
+        lacking = [StudyFault(message=each) for each in _lacking_plugins(name, store)]
+        failed = StudyError(f"{name} (last run)", [*lacking, *error.faults])
+        way = f"delete such levels from {record.get('path') or f'{name}.toml'}, and give its path"
+        way = f"; an earlier version ran it: {way}; no result is lost"
+        raise _with_hint(failed, "" if lacking or overrides else way) from error
     files = () if quiet else (Path(f"{name}.toml"), (folder or Path()) / f"{name}.toml")
     if changed := next((file for file in files if _has_changed(file, record["text"])), None):
         _note_change(changed)
     return follow_rounds(found, store)
+
+
+def _with_hint(error: StudyError, text: str) -> StudyError:
+    """Return the error with a text at the end of its last fault."""
+    *others, last = error.faults
+    return StudyError(error.source, [*others, replace(last, message=f"{last.message}{text}")])
 
 
 def _missing_data_hint(path: Path, store: Store) -> str:

@@ -27,6 +27,10 @@ def format_check(store: Store, found: StoreCheck, *, repaired: bool) -> list[str
     kinds = {finding.kind for finding in found.findings}
     if FindingKind.DAMAGED in kinds:
         lines.append(f"Repair: {store_command(store, 'store', 'repair')}")
+    if FindingKind.CONFLICTING in kinds:
+        forget = store_command(store, "study", "forget", "STUDY", "--only", "FACTOR=LEVEL")
+        lines.append("The next study run may keep only the rows that count.")
+        lines.append(f"To train conflicting trials again: {forget}")
     if FindingKind.LEFTOVER in kinds:
         lines.append(f"Remove leftovers: {store_command(store, 'store', 'clean')}")
     return lines

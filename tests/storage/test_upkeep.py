@@ -173,12 +173,12 @@ def test_a_trial_whose_row_was_deleted_is_named_with_the_next_step(root, sound, 
 
 @pytest.mark.parametrize("is_merged", [False, True])
 def test_a_trial_that_two_stores_trained_with_different_values_is_reported(root, tmp_path, is_merged, golden):
-    for folder, loss in ((root, 0.5), (tmp_path / "other", 0.25)):
+    for folder, loss, commit in ((root, 0.5, "8b66930"), (tmp_path / "other", 0.25, None)):
         store = Store(folder)
         for number in (1, 2):
             metrics = (("loss", loss if number == 1 else math.nan), ("tokens_per_s", loss))
             attempt = 0 if is_merged or folder == root else 1
-            row = make_trial_row(number, attempt=attempt, metrics=metrics, host=folder.name)
+            row = make_trial_row(number, attempt=attempt, metrics=metrics, host=folder.name, commit=commit)
             store.write(row, make_metric_rows(loss))
         if is_merged:
             store.upkeep.compact()

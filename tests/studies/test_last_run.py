@@ -51,6 +51,14 @@ def test_a_study_that_has_used_no_plug_in_has_its_own_faults_alone(tmp_path):
     assert all("plug-" not in fault.message for fault in caught.value.faults)
 
 
+def test_a_study_that_this_version_refuses_says_how_to_show_its_other_levels(tmp_path):
+    store = Store(tmp_path)
+    text = TEXT.replace("conv(k=3)", "lstm(20)")
+    store.records.save("mixers", {"text": text, "overrides": [], "path": "old/mixers.toml"})
+    with pytest.raises(StudyError, match=r"delete such levels from old/mixers\.toml, and give"):
+        load_last_run("mixers", store)
+
+
 def test_a_file_that_has_changed_since_its_last_run_is_named_once(tmp_path, monkeypatch, caplog):
     monkeypatch.chdir(tmp_path)
     found, store = load_study(TEXT), Store(tmp_path)
