@@ -240,10 +240,10 @@ def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
     for gap, time in ((3, "est. per trial"), (2, "est./trial")):  # narrower columns if labels need the room
         rows = [(*heads, time), *cells]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)][1:]
-        room = width - sum(widths) - gap * len(widths) - 2
-        if max(len(row[0]) for row in rows) <= room:
+        longest, room = max(len(row[0]) for row in rows), width - sum(widths) - gap * len(widths) - 2
+        if longest <= room:
             break
-    has_room = room >= _MIN_LABEL_WIDTH
+    has_room = room >= min(longest, _MIN_LABEL_WIDTH)
     labels = _labels([row[0] for row in rows], room if has_room else width - 2)
     heading = ""
     for label, (_, *others), at in zip(labels, rows, ["", *(model.at for model in shown)], strict=True):

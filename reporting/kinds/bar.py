@@ -14,7 +14,7 @@ from ...studies.catalog.published import match_published_keys, published_tables
 from ...studies.presentation.kinds import Spread
 from ...studies.schema.factors import level_text
 from ..curves.cell_figure import CellFigure, grouped_values, mean_interval
-from ..curves.curve import Axis, Bar, Content, Curve
+from ..curves.curve import Axis, Bar, Content, Curve, Point
 from ..curves.draw.panel import (
     PanelLayout,
     Plot,
@@ -150,7 +150,8 @@ def _row(plot: Plot, bar: Bar, row: float, *, points: bool) -> None:
         plot.interval(bar, row)
         end = plot.x(max(bar.value if points else 0, bar.value, bar.high or bar.value))
     if bar.published is not None:
-        plot.mark((bar.published, row), size=4.2, face="white", edge=INK, marker="D", zorder=5)
+        diamond = Point(x=bar.published, y=row)
+        plot.mark(diamond, size=4.2, face="white", edge=INK, marker="D", zorder=5)
         mark = plot.x(bar.published)
         # a diamond that would cover the bar's number moves the number to the right
         if end - 4 < mark < end + text_width(bar.text, TICK, bold=True) + 8:

@@ -505,9 +505,7 @@ class Interaction(Content):
             look = {"color": color, "linewidth": width, "linestyle": dashes, "clip_on": False}
             plot.trace(points, marker="o", markersize=3.2, **look)
             for point in points:
-                if point.low is not None and point.high is not None:
-                    ends = [replace(point, y=end) for end in (point.low, point.high)]
-                    plot.trace(ends, color=color, linewidth=0.9, clip_on=False)
+                plot.whisker(point, color=color, linewidth=0.9, clip_on=False)
                 words = curve.point_words(point, line.name, self.levels[round(point.x - shift)])
                 plot.hover(plot.x(point.x), plot.y(point.y), words, width=_APART)
         label_lines(plot, self.lines, strokes)

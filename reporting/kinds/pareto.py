@@ -125,18 +125,12 @@ class Cloud(Content):
         for line in self.lines:
             plot.trace(line.points, color=INK if line.accent else FAINT, linewidth=0.9)
             for point in line.points:
-                _cell(plot, point, best=point in self.front)
+                best = point in self.front
+                plot.whisker(point, color=FAINT, linewidth=0.8, zorder=3)
+                plot.mark(point, size=_DOT, face=INK if best else "white", edge=INK if best else DIM)
             plot.hover_points(line.points, curve, line.name)
         _names(plot, self)
         plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
-
-
-def _cell(plot: Plot, point: Point, *, best: bool) -> None:
-    x, y = plot.layout.x.at(point.x), plot.layout.y.at(point.y)
-    if point.low is not None and point.high is not None:
-        ends = [plot.layout.y.at(point.low), plot.layout.y.at(point.high)]
-        plot.axes.plot([x, x], ends, color=FAINT, linewidth=0.8, zorder=3)
-    plot.mark((x, y), size=_DOT, face=INK if best else "white", edge=INK if best else DIM)
 
 
 def _names(plot: Plot, content: Cloud) -> None:

@@ -442,7 +442,6 @@ def exponent_text(law: Law) -> str:
 
 def _draw_series(plot: Plot, series: ScalingSeries, stroke: Stroke) -> None:
     color, dashes, width = stroke
-    across, up = plot.layout.x, plot.layout.y
     if series.law:
         for line, alpha, part in ((series.law.line, 0.15, 1.0), (series.law.predicted, 0.07, 0.5)):
             plot.band(line, color, alpha=alpha)
@@ -450,10 +449,8 @@ def _draw_series(plot: Plot, series: ScalingSeries, stroke: Stroke) -> None:
                 plot.trace(line, color=color, linestyle=dashes, linewidth=part * width)
     for points, filling in ((series.points, "white"), (series.held_out, color)):
         for point in points:
-            x, y = across.at(point.x), up.at(point.y)
-            if point.low is not None and point.high is not None:
-                plot.axes.plot([x, x], [up.at(point.low), up.at(point.high)], color=color, linewidth=0.8)
-            plot.mark((x, y), size=3.5, face=filling, edge=color, markeredgewidth=0.9)
+            plot.whisker(point, color=color, linewidth=0.8)
+            plot.mark(point, size=3.5, face=filling, edge=color, markeredgewidth=0.9)
 
 
 TABLE, CURVE = ScalingTable, ScalingFigure

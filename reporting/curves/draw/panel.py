@@ -334,11 +334,16 @@ class Plot:
             end = middle + half + 3 if free else end
         return texts
 
-    def mark(self, point: tuple[float, float], *, size: float, face: str, edge: str, **look: Any) -> None:  # noqa: ANN401 -- matplotlib's own
-        """Draw a mark at a position on the axes, by default a dot above all lines."""
+    def mark(self, point: Point, *, size: float, face: str, edge: str, **look: Any) -> None:  # noqa: ANN401 -- matplotlib's own
+        """Draw a mark at a data point, by default a dot above all lines."""
         known = {"marker": "o", "markeredgewidth": 0.8, "linestyle": "none", "clip_on": False, "zorder": 4}
         colors = {"markerfacecolor": face, "markeredgecolor": edge}
-        self.axes.plot(*([at] for at in point), markersize=size, **{**known, **colors, **look})
+        self.trace([point], markersize=size, **{**known, **colors, **look})
+
+    def whisker(self, point: Point, **look: Any) -> None:  # noqa: ANN401 -- matplotlib's own
+        """Draw the vertical interval of a data point, if it has one."""
+        if point.low is not None and point.high is not None:
+            self.trace([replace(point, y=end) for end in (point.low, point.high)], **look)
 
     def interval(self, of: Point | Bar, row: float) -> None:
         """Draw the horizontal interval of a bar or point on its row, if it has one."""
