@@ -113,7 +113,8 @@ class RunOptions:
     keep_stale: Annotated[
         bool,
         _training_option(
-            "--keep-stale", help="Reuse results of earlier versions of plug-ins (default: train again)."
+            "--keep-stale",
+            help="Reuse finished results of earlier versions of plug-ins (default: train again).",
         ),
     ] = False
     until_decided: Annotated[

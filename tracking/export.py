@@ -42,29 +42,24 @@ def export_study(study: Study, store: Store, tracker: Tracker) -> StudyExport:
     Outcomes of added seeds are among them. A trial that the tracker has completely is skipped, and no epoch
     is sent twice. A trial that was trained again replaces its earlier record. Raises TrackingError.
     """
+    whole = study.with_later_seeds()
+    outcomes = study_outcomes(whole, stored_outcomes(store, whole))
+    trials, courses = outcome_trials(whole, outcomes), _courses(store, list(outcomes["trial"]))
+    tables = tracked_tables(study, store)
     try:
-        return _export(study, store, tracker)
+        sent = [
+            _export_trial(trials[row["trial"]], row, courses.get(row["trial"], {}), tracker)
+            for row in outcomes.iter_rows(named=True)
+        ]
+        if tables:
+            tracker.show_tables(study.name, tables)
+        tracker.close()
     except ActivememError:
         raise
     except Exception as error:  # libraries raise any kind
         raise TrackingError(f"the export failed, and can be repeated: {error}") from error
-
-
-def _export(study: Study, store: Store, tracker: Tracker) -> StudyExport:
-    whole = study.with_later_seeds()
-    outcomes = study_outcomes(whole, stored_outcomes(store, whole))
-    courses = _courses(store, list(outcomes["trial"]))
-    rows = list(outcomes.iter_rows(named=True))
-    trials, epochs = 0, 0
-    known = outcome_trials(whole, outcomes)
-    for row in rows:
-        added = _export_trial(known[row["trial"]], row, courses.get(row["trial"], {}), tracker)
-        trials, epochs = trials + (added is not None), epochs + (added or 0)
-    tables = tracked_tables(study, store)
-    if tables:
-        tracker.show_tables(study.name, tables)
-    tracker.close()
-    return StudyExport(trials=trials, epochs=epochs, known=len(rows) - trials, tables=len(tables))
+    new = [epochs for epochs in sent if epochs is not None]
+    return StudyExport(trials=len(new), epochs=sum(new), known=len(sent) - len(new), tables=len(tables))
 
 
 def _export_trial(

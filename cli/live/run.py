@@ -85,7 +85,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
 
     started = time.monotonic()
     if options.keep_stale and (kept := keep_stale_trials(study, store, request.trial_ids)):
-        print_stderr(f"{describe_stale(kept)}; their results are reused")
+        print_stderr(f"{describe_stale(kept)}; their results are reused, half-trained trials begin again")
     headline = headline_of(study, store)
     names = TrialNameColumns.of(study)
     try:

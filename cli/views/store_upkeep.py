@@ -71,6 +71,8 @@ def format_forgotten(gone: Forgotten, rows: pl.DataFrame) -> list[str]:
         ended = f"{plural(row['epochs'], 'epoch')} · {row['finished']:%Y-%m-%d %H:%M:%S}"
         listed.append(f"  {row['status']:<7} {levels} · {ended}")
     more = [f"  and {len(listed) - _MAX_TRIALS} more (--json lists all)"] if len(listed) > _MAX_TRIALS else []
+    if not gone.removed and (begun := len(gone.trials) - len(listed)):
+        more += [f"  and {plural(begun, 'half-trained trial')}"]
     return [head, *(f"  {part}" for part in parts), *kept, *listed[:_MAX_TRIALS], *more]
 
 

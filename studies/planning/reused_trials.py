@@ -109,10 +109,12 @@ def keep_stale_trials(
 
 def describe_stale(stale: Mapping[str, StaleTrial]) -> str:
     """Describe how many stored trials used another version of a plug-in, and name the plug-ins."""
-    changed = {code_owner(now) for each in stale.values() for _, now in each.changes.values()}
+    changes = [both for each in stale.values() for both in each.changes.values()]
+    changed, is_recorded = {code_owner(now) for _, now in changes}, any(then for then, _ in changes)
     are = "is" if len(stale) == 1 else "are"
     trials, names = plural(len(stale), "stored trial"), ", ".join(sorted(changed))
-    return f"{trials} {are} from other versions of the code ({names})"
+    why = "other versions of the code" if is_recorded else "before trial ids contained the code"
+    return f"{trials} {are} from {why} ({names})"
 
 
 MAX_COMPARED: Final = 200
