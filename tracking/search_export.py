@@ -25,7 +25,6 @@ from ..storage.rows import row_values
 from ..studies.planning.final_values import ValueStatus
 from ..studies.planning.status import study_outcomes
 from ..studies.schema.factors import first_line
-from ..studies.schema.settings import Level
 from ..studies.searches.points import find_points
 from ..studies.study import Study
 from .contract import TrackingError
@@ -53,52 +52,39 @@ def export_search(study: Study, store: Store, place: str) -> StudyExport:
     stored = {trial: row["status"] for trial, row in points.attempts.items()}
     ended: dict[str, SearchPoint] = {}  # each on its last rung
     for point in points.of_levels(json.loads(text) for text in rows.sort("finished")["factors"]):
-        known = ended.get(point.global_id)
+        earlier = ended.get(point.global_id)
         unfinished = any(stored.get(trial.id, "incomplete") == "incomplete" for trial in point.trials)
-        if not unfinished and (known is None or known.rung < point.rung):
+        if not unfinished and (earlier is None or earlier.rung < point.rung):
             ended[point.global_id] = point
     found = find_points(study, outcomes).points
     diverged = [point.values for point in found if point.status == ValueStatus.DIVERGED]
-    with _optuna_study(study, place) as written:
-        return _add_points(written, study, points, list(ended.values()), diverged=diverged, place=place)
-
-
-def _add_points(
-    written: optuna.Study,
-    study: Study,
-    points: StoredPoints,
-    ended: Sequence[SearchPoint],
-    *,
-    diverged: Sequence[Mapping[str, Level]],
-    place: str,
-) -> StudyExport:
-    assert study.search is not None
-    courses, rungs = points.courses(ended), study.search.rungs
-    exported = written.get_trials(deepcopy=False)
-    known = [(trial.user_attrs.get(_OURS), trial.user_attrs.get("seconds")) for trial in exported]
+    courses, rungs = points.courses([*ended.values()]), study.search.rungs
     trials, epochs = 0, 0
-    for point in ended:
-        attempts = [points.attempts[trial.id] for trial in point.trials]
-        notes = _notes(point, attempts)
-        if (notes[_OURS], notes["seconds"]) in known:
-            continue
-        course, end = mean_course(point, courses), points.end(point)
-        if point.values in diverged:
-            end = PointEnd(TrialState.FAIL, end.epoch)
-            notes.setdefault("reason", "the training diverged")
-        trial = frozen_trial(study, point, end, course=course, notes=notes)
-        if point.rung < rungs.top and trial.state == TrialState.COMPLETE:
-            # Optuna calls a point pruned that stopped at a low rung, with an intermediate value there
-            trial.intermediate_values = {rungs.rungs[point.rung]: trial.values[0]}
-            trial.values, trial.state = None, TrialState.PRUNED
-        trial.datetime_start = _local(min(row["started"] for row in attempts))
-        trial.datetime_complete = _local(max(row["finished"] for row in attempts))
-        try:
-            written.add_trial(trial)
-        except ValueError as error:  # Optuna allows one distribution for each dimension
-            space = f"{place} has {written.study_name} with another search space"
-            raise TrackingError(f"optuna: {space}; give another file: {error}") from error
-        trials, epochs = trials + 1, epochs + len(course)
+    with _optuna_study(study, place) as written:
+        exported = written.get_trials(deepcopy=False)
+        known = [(trial.user_attrs.get(_OURS), trial.user_attrs.get("seconds")) for trial in exported]
+        for point in ended.values():
+            attempts = [points.attempts[trial.id] for trial in point.trials]
+            notes = _notes(point, attempts)
+            if (notes[_OURS], notes["seconds"]) in known:
+                continue
+            course, end = mean_course(point, courses), points.end(point)
+            if point.values in diverged:
+                end = PointEnd(TrialState.FAIL, end.epoch)
+                notes.setdefault("reason", "the training diverged")
+            trial = frozen_trial(study, point, end, course=course, notes=notes)
+            if point.rung < rungs.top and trial.state == TrialState.COMPLETE:
+                # Optuna calls a point pruned that stopped at a low rung, with an intermediate value there
+                trial.intermediate_values = {rungs.rungs[point.rung]: trial.values[0]}
+                trial.values, trial.state = None, TrialState.PRUNED
+            trial.datetime_start = _local(min(row["started"] for row in attempts))
+            trial.datetime_complete = _local(max(row["finished"] for row in attempts))
+            try:
+                written.add_trial(trial)
+            except ValueError as error:  # Optuna allows one distribution for each dimension
+                space = f"{place} has {written.study_name} with another search space"
+                raise TrackingError(f"optuna: {space}; give another file: {error}") from error
+            trials, epochs = trials + 1, epochs + len(course)
     return StudyExport(trials=trials, epochs=epochs, known=len(ended) - trials, tables=0)
 
 

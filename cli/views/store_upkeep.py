@@ -29,8 +29,9 @@ def format_check(store: Store, found: StoreCheck, *, repaired: bool) -> list[str
         lines.append(f"Repair: {store_command(store, 'store', 'repair')}")
     if FindingKind.CONFLICTING in kinds:
         forget = store_command(store, "study", "forget", "STUDY", "--only", "FACTOR=LEVEL")
-        lines.append("The next study run may keep only the rows that count.")
-        lines.append(f"To train conflicting trials again: {forget}")
+        lines.append(
+            f"The next study run may keep only rows that count. To train such trials again: {forget}"
+        )
     if FindingKind.LEFTOVER in kinds:
         lines.append(f"Remove leftovers: {store_command(store, 'store', 'clean')}")
     return lines
@@ -59,9 +60,8 @@ def format_forgotten(gone: Forgotten, rows: pl.DataFrame) -> list[str]:
         return [f"{gone.study}: the store has none of these trials"]
     verb = "removed" if gone.removed else "would be removed"
     parts = [f"{plural(count, 'row')} of {dataset}" for dataset, count in gone.rows.items()]
-    parts += [
-        f"{plural(len(gone.files), 'file')} of models and checkpoints, {format_bytes(gone.bytes)}"
-    ] * bool(gone.files)
+    if gone.files:
+        parts += [f"{plural(len(gone.files), 'file')} of models and checkpoints, {format_bytes(gone.bytes)}"]
     head = f"{gone.study}: {plural(len(gone.trials), 'trial')} {verb}"
     listed: list[str] = []
     for row in [] if gone.removed else rows.iter_rows(named=True):

@@ -58,11 +58,10 @@ def unfinished_trials(root: Path, study: str | None = None) -> list[UnfinishedTr
     found: list[UnfinishedTrial] = []
     for path in root.glob(f"*/{STARTS_FILE}"):
         try:
-            unfinished = read_unfinished(path.parent, study)
+            if (unfinished := read_unfinished(path.parent, study)) is not None:
+                found.append(unfinished)
         except (OSError, StoreError) as error:
             _log.warning("%s; it is skipped", error)
-        else:
-            found += [] if unfinished is None else [unfinished]
     # a file system lists folders in any order
     return sorted(found, key=lambda each: each.trial.to_json())
 
