@@ -183,12 +183,8 @@ class TrialFiles:
     def trials_with_checkpoint(self, trials: Iterable[str]) -> set[str]:
         """Return the given trials that have a checkpoint to resume from."""
         self.place.list(self._layout.checkpoints_folder)
-        folders = {each.name: each for each in entries(self._layout.checkpoints_folder)}
-        return {
-            each
-            for each in folders.keys() & trials
-            if folders[each].is_dir() and any(folders[each].iterdir())
-        }
+        folders = [each for each in entries(self._layout.checkpoints_folder) if each.is_dir()]
+        return {each.name for each in folders if any(each.iterdir())}.intersection(trials)
 
     def checkpoint_note(self, trial: str) -> CheckpointNote | None:
         """Return the progress of an unfinished trial; None before the end of its first epoch."""
