@@ -47,6 +47,16 @@ def test_a_resumed_trial_continues_and_sends_no_epoch_twice(trial):
     ]
 
 
+def test_a_trial_that_begins_anew_replaces_what_the_tracker_has(trial):
+    recorder = Recorder()
+    for last in (3, 2):
+        listener = Tracking({"recorder": recorder})
+        run(listener, trial, last=last)
+        assert listener.close() == []
+    assert sorted(recorder.epochs[trial.id]) == [1, 2]
+    assert recorder.told.count(("log", trial.id, 1)) == 2
+
+
 def test_epochs_that_no_tracker_received_are_reported_at_the_end(trial, golden):
     listener = Tracking({"recorder": Recorder()})
     run(listener, trial, first=2)
