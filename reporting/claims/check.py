@@ -11,7 +11,7 @@ comparison counts, and later looks cannot overturn it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -163,7 +163,7 @@ def check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimResu
             notes=(
                 *results.notes(each),
                 *_notes(test, results.saturation(each), labels[each], verdicts[each], judged.verdict),
-                *_doubts_of_pool(each, results, test, verdicts[each]),
+                *_doubts_of_pool(each, results, test, {verdicts[each], judged.verdict}),
             ),
             decides_part=each in judged.parts,
         )
@@ -209,10 +209,10 @@ def _notes(
 
 
 def _doubts_of_pool(
-    comparison: Comparison, results: CellResults, test: PairedTest, verdict: Verdict
+    comparison: Comparison, results: CellResults, test: PairedTest, verdicts: Collection[Verdict]
 ) -> Iterator[MissingTrials]:
-    """Yield a note if the pooled test decides on cells that vary far more than all others."""
-    if verdict in OPEN or test.own_spread is None:
+    """Yield a note if a claim is decided by a pooled test of cells that vary far more than all others."""
+    if test.own_spread is None or any(verdict in OPEN for verdict in verdicts):
         return
     weights = _difference(comparison, results).weights
     seeds = next((each for each in results.looks if len(each) == test.n), results.looks[-1])
