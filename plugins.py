@@ -8,7 +8,6 @@ with its name. Other plug-ins, and other entry points of the same package, stay.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import linecache
 import re
@@ -18,7 +17,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from importlib.machinery import PathFinder
-from importlib.util import find_spec, resolve_name
+from importlib.util import find_spec
 from inspect import currentframe
 from pathlib import Path
 from traceback import walk_tb
@@ -203,9 +202,8 @@ class Registry(Mapping[str, ItemT], Generic[ItemT]):
     def code(self, name: str) -> str | None:
         """Return the plug-in that registered an item, with a digest of its source; None if it is built-in.
 
-        The source of a package is that of the module which its entry point names, with the modules of the
-        package that this imports. That of a notebook's cell includes globals of other cells as they are now.
-        Raise KeyError.
+        The source of a package is that of the module which its entry point names. That of a notebook's cell
+        includes globals of other cells as they are now. Raise KeyError.
         """
         entry = self._find(name)
         if entry.inline is None:
@@ -422,42 +420,23 @@ def load_installed() -> None:
 def _package_code(owner: str, entry: EntryPoint) -> str:
     """Return a package's name, its version, and a digest of both and of its entry point's module.
 
-    The digest covers the modules of the package that this module imports, also through each other. Only the
-    version shows changes of other modules.
+    Other modules of the package are not part of the digest, so only the version shows their changes.
     """
-    digest, waiting = hashlib.sha256(owner.encode() + b"\0"), [entry.module]
-    top = entry.module.partition(".")[0]
-    for module in waiting:  # the loop appends to this list
-        source, package = _module_source(module)
-        if source or module == entry.module:
-            digest.update(source + b"\0")
-        named = dict.fromkeys(_imports(source, package))
-        waiting += [name for name in named if name.partition(".")[0] == top and name not in waiting]
+    digest = hashlib.sha256(owner.encode() + b"\0" + _module_source(entry.module) + b"\0")
     return f"{owner} {digest.hexdigest()[:DIGEST_LENGTH]}"
 
 
-def _module_source(module: str) -> tuple[bytes, str]:
-    """Return the source of a module and its package, without importing anything; empty if it is not found."""
+def _module_source(module: str) -> bytes:
+    """Return the source of a module without importing anything; empty if the module is not found."""
     top, *parts = module.split(".")
     try:
         found, name = find_spec(top), top
         for part in parts:
             name = f"{name}.{part}"
             found = found and PathFinder.find_spec(name, found.submodule_search_locations or [])
-        return (Path(found.origin).read_bytes(), found.parent or "") if found and found.origin else (b"", "")
+        return Path(found.origin).read_bytes() if found and found.origin else b""
     except (ImportError, OSError, ValueError):
-        return b"", ""
-
-
-def _imports(source: bytes, package: str) -> Iterator[str]:
-    """Yield the modules that the source of a module imports; of `from a import b`, `a` and `a.b`."""
-    with suppress(ImportError, SyntaxError, ValueError):  # such as a compiled module
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.Import):
-                yield from (each.name for each in node.names)
-            elif isinstance(node, ast.ImportFrom):
-                base = resolve_name("." * node.level + (node.module or ""), package)
-                yield from (base, *(f"{base}.{each.name}" for each in node.names))
+        return b""
 
 
 def _load_file(file: PluginFile) -> ModuleType:

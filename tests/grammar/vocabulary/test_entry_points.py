@@ -99,25 +99,3 @@ except ValueError as error:
     print(error)
 """
     golden(run(site, "-c", program).stdout.splitlines())
-
-
-def test_an_edited_helper_module_of_a_package_changes_its_code(tmp_path: Path):
-    about, package = tmp_path / "own-1.0.dist-info", tmp_path / "own"
-    about.mkdir()
-    package.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: own\nVersion: 1.0\n", encoding="utf-8")
-    (about / "entry_points.txt").write_text("[activemem.plugins]\nit = own.it\n", encoding="utf-8")
-    codes: list[str] = []
-    for helper, deep in ((0, 0), (1, 0), (1, 1)):
-        files = {
-            "__init__": "",
-            "it": f"import own\nfrom . import helper\n{SPEC}\nadd('kept')\n",
-            "helper": f"from own.deep import value\nNUMBER = {helper}\n",
-            "deep": f"value = {deep}\n",
-        }
-        for name, text in files.items():
-            (package / f"{name}.py").write_text(text, encoding="utf-8")
-        program = "from activemem.grammar.vocabulary.spec import block_code\nprint(block_code('kept'))"
-        codes.append(run(tmp_path, "-c", program).stdout)
-    assert len(set(codes)) == len(codes) == 3
-    assert all(code.startswith("own 1.0 ") for code in codes)
