@@ -45,9 +45,8 @@ class InlineCode:
         self._item, self._globals = item, frame.f_globals
         while frame.f_back is not None and frame.f_back.f_globals is self._globals:
             frame = frame.f_back  # up to the statement of the script or cell
-        self.run: object = (
-            frame.f_code if frame.f_code.co_name.startswith("<") else object()
-        )  # not a function
+        is_function = not frame.f_code.co_name.startswith("<")
+        self.run: object = object() if is_function else frame
         self._file = frame.f_code.co_filename
         linecache.checkcache(self._file)  # a file that was run before may have been edited since
         text = _source(self._file)

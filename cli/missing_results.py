@@ -21,6 +21,7 @@ from ..studies.planning.reused_trials import (
 )
 from ..studies.planning.status import StudyStatus, count_other_points, read_statuses, study_outcomes
 from ..studies.planning.trials_to_run import stale_part
+from ..studies.resolve import changes_of
 from ..studies.study import Study, shipped_studies
 from ..studies.text.errors import StudyError, command_line
 from ..studies.text.units import labelled_lines, plural
@@ -169,21 +170,23 @@ def note_stale_trials(results: reporting.StudyResults) -> None:
         return
     argument = _study_argument(study, store) if is_from_file else study.name
     see = store_command(store, "study", "forget", argument, stale=True, dry_run=True)
-    own, latest = {trial.id for trial in study.trials}, latest_trials(store, stale)
-    if before := [each for each in latest if each.id in own]:
-        have = f"{plural(len(before), 'stored trial')} of {study.name}"
-        why = "from before a change of activemem that moves their results (changelog, Results change)"
-        print_stderr(f"{have}: {why}; not counted, so they are trained again; to list them: {see}")
-        latest = [each for each in latest if each.id not in own]
-        if len(before) == len(stale):
+    latest = latest_trials(store, stale)
+    outdated = [each for each in latest if each.id not in stale and changes_of(each.settings)]
+    before = len(stale) if len(outdated) == len(latest) else len(outdated)
+    if before:
+        have = f"{plural(before, 'stored trial')} of {study.name}: from before a change of activemem"
+        why = "moves their results (changelog, Results change); not counted; to list them"
+        print_stderr(f"{have} that {why}: {see}")
+        if before == len(stale):
             return
+        latest = [each for each in latest if each not in outdated]
     of_other_seeds = {trial.id for trial in study.trials_of_seeds(sorted({each.seed for each in latest}))}
     if same := [trial for trial in latest if trial.id in of_other_seeds]:
         many, seeds = plural(len(same), "trial"), ", ".join(map(str, sorted({each.seed for each in same})))
         print_stderr(f"{many} in the store would count if the study had their seeds: {seeds}")
-        if len(same) == len(stale):
+        if len(same) + before == len(stale):
             return
-    have = f"the store has {plural(len(stale) - len(before), 'trial')} of other versions of {study.name}"
+    have = f"the store has {plural(len(stale) - before, 'trial')} of other versions of {study.name}"
     why = describe_changed_settings(latest, study) or "other seeds, file, data, code or --set"
     reused = ", unless --keep-stale has reused them" if any(each.common.code for each in latest) else ""
     print_stderr(f"{have} ({why}), which are kept but not counted{reused}; to list them: {see}")

@@ -318,9 +318,11 @@ class _Round:
                     record_stops(store, counter.unended)
             if counter.machine_failure is not None:
                 raise MachineError(counter.machine_failure)
-            if store.records.load(study.name) is None:
-                raise MachineError(f"the results in {store.absolute_place} were removed during the run")
             with storing():  # all outcomes are stored by now, and the next run can merge their files
+                has_record = store.records.load(study.name) is not None
+                if not has_record and len(store.latest_attempts()) < counter.ended.total():
+                    where = store.absolute_place
+                    raise MachineError(f"the results in {where} were removed during the run")
                 store.upkeep.compact()
             summary = _summary(study, store, counter, given_up)
         return replace(summary, stop_signal=stop.stop_signal)

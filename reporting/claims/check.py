@@ -212,12 +212,13 @@ def _doubts_of_pool(
     comparison: Comparison, results: CellResults, test: PairedTest, verdicts: Collection[Verdict]
 ) -> Iterator[MissingTrials]:
     """Yield a note if a claim is decided by a pooled test of cells that vary far more than all others."""
-    if test.own_spread is None or any(verdict in OPEN for verdict in verdicts):
-        return
+    own = test.own_spread
+    if own is None or test.spread is None or own < test.spread or any(each in OPEN for each in verdicts):
+        return  # with calmer other cells, the own spread is above the pooled one
     weights = _difference(comparison, results).weights
     seeds = next((each for each in results.looks if len(each) == test.n), results.looks[-1])
     others = results.comparable.pool(weights, seeds, of_others=True)
-    if others is not None and test.own_spread > WIDER * math.sqrt(others.variance):
+    if others is not None and own > WIDER * math.sqrt(others.variance):
         yield MissingTrials(where=SPREAD, what=f"other cells vary less than 1 / {WIDER:g} as much")
 
 

@@ -248,12 +248,14 @@ def noise_floor(
     several = [cell for cell in cells.values() if len(cell) > 1]
     if not several:
         return None
-    if (pool := pooled_variance(several)) is not None:
-        step = smallest_step(find_metric(metric), None)
-        variance, degrees = max(pool.variance, 2 * step**2 / 12), pool.degrees  # rounding adds some
+    pool = pooled_variance(several)
+    if pool is not None:
+        variance, degrees = pool.variance, pool.degrees
     else:  # a single cell varies, or cells share no seeds
         sd, count = max((sample_sd([*cell.values()]) or 0.0, len(cell)) for cell in several)
         variance, degrees = 2 * sd**2, count - 1
+    if pool is not None or variance:  # rounding adds some
+        variance = max(variance, 2 * _step(metric, known["settings"][0]) ** 2 / 12)
     if pooled_cells is not None:
         degrees = min(degrees, (pooled_cells - 1) * (seeds - 1))
     return NoiseFloor(
@@ -264,6 +266,13 @@ def noise_floor(
         seeds=seeds,
         difference=detectable(math.sqrt(variance / seeds), degrees, SIGNIFICANCE_LEVEL),
     )
+
+
+def _step(metric: str, settings: str) -> float:
+    try:
+        return smallest_step(find_metric(metric), settings_from_json(settings))
+    except (ValueError, KeyError):  # a metric of a plug-in that is not loaded
+        return smallest_step(find_metric(metric), None)
 
 
 def cell_of(settings: str) -> str:

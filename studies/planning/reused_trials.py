@@ -25,6 +25,7 @@ from ...grammar.space import find_derivation
 from ...plugins import has_plugins
 from ...storage import Store, StoreError, open_store, store_fault
 from ...storage.rows import KEY_COLUMNS, has_trial
+from ..resolve.result_changes import changes_of
 from ..resolve.template import HOLE_PATTERN
 from ..resolve.trial import (
     Trial,
@@ -80,7 +81,10 @@ def find_stale_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, StaleTr
     for trial, text in done.sort("finished").select("trial", "settings").iter_rows():
         if changes := changed_code(text):
             with suppress(ValueError):  # the settings have keys that no longer exist
-                now = trial_id(with_code(settings_from_json(text)))
+                settings = settings_from_json(text)
+                if changes_of(settings) and trial_id(settings) != trial:
+                    continue  # from before a change of results
+                now = trial_id(with_code(settings))
                 if now not in here and (wanted is None or now in wanted):
                     found[now] = StaleTrial(stored=trial, now=now, changes=changes)
     return found

@@ -367,7 +367,8 @@ def _id_parts(kind: Kind) -> tuple[Any, bytes]:  # the type of a hash has no pub
     record["train"] |= settings.train.model_dump(include=_ALWAYS)
     if settings.code:
         record["code"] = {what: digest(code) for what, code in settings.code.items()}
-    record["edition"] = RESULTS_VERSION + changes_of(settings)
+    changes = changes_of(settings)
+    record["edition"] = f"{RESULTS_VERSION}.{changes}" if changes else RESULTS_VERSION
     # keys are sorted, so the seed stands between two parts that all seeds of a cell share
     first, last = (
         json.dumps(part, sort_keys=True, separators=(",", ":"))

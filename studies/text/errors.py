@@ -22,8 +22,8 @@ class StudyFault:
     """A fault of a study file, with its position.
 
     `line` counts from 1 in the file; it is 0 for a command's `option` and None without a position. `start`
-    and `end` are columns of `text`, from 0; `end` is exclusive. `key` is the key that is faulty or missing,
-    such as `train.optimizer.lr`, if it is known; it decides no equality.
+    and `end` are columns of `text`, from 0; `end` is exclusive. `key` is the faulty key, such as
+    `train.optimizer.lr`, or the table that lacks one, if it is known; it decides no equality.
     """
 
     message: str

@@ -43,7 +43,7 @@ def render(table: Table, *, aligned: bool = False) -> str:
     `aligned`, in columns `S` of siunitx, which aligns their decimal points, even in bold.
     """
     table = _with_spelled_metrics(table)
-    widths = [_width(column) + 2 for column in zip(*table.cells, strict=True)]
+    widths = [max(len(each.full_text) for each in column) + 2 for column in zip(*table.cells, strict=True)]
     names = max(map(len, (table.corner, *table.rows)))
     environment = "table*" if names + sum(widths) > MAX_COLUMN_TEXT else "table"
     below = [rf"\textsuperscript{{{escape(note.mark)}}}~{escape(note.text)}" for note in table.footnotes]
@@ -90,7 +90,7 @@ def _tabular_lines(table: Table, *, aligned: bool) -> list[str]:
     # text after the numbers of a column, such as an interval, is in a LaTeX column of its own
     spans = [1 + any(map(_rest, column)) for column in columns]
     sides = [
-        _WRAPPED if _width(column) > MAX_CELL_TEXT else _aligned_side(column) if aligned else "r"
+        _WRAPPED if any(map(_is_long, column)) else _aligned_side(column) if aligned else "r"
         for column in columns
     ]
     specification = "".join(
@@ -122,8 +122,9 @@ def _tabular_lines(table: Table, *, aligned: bool) -> list[str]:
     return [*lines, r"    \bottomrule", r"  \end{tabular}"]
 
 
-def _width(column: Sequence[Cell]) -> int:
-    return max(len(cell.full_text) for cell in column)
+def _is_long(cell: Cell) -> bool:
+    """Return whether a cell has words, not a number, that are broken into lines."""
+    return cell.estimate is None and len(cell.full_text) > MAX_CELL_TEXT
 
 
 def _aligned_side(column: Sequence[Cell]) -> str:
@@ -174,11 +175,10 @@ def _ours(cell: Cell, span: int, *, aligned: bool) -> str:
     def bold(text: str) -> str:
         return rf"\textbf{{{escape(text)}}}" if cell.best else escape(text)
 
-    if len(cell.full_text) > MAX_CELL_TEXT:
-        return rf"\raggedright\let\\\tabularnewline {bold(cell.full_text)}"
-
     # marks take no width, so that the numbers of a column are aligned
     marks = rf"\rlap{{\textsuperscript{{{','.join(cell.marks)}}}}}" if cell.marks else ""
+    if _is_long(cell):
+        return rf"\raggedright\let\\\tabularnewline {bold(cell.full_text)}{marks}"
     found, rest = _NUMBER.fullmatch(cell.text), _rest(cell)
     if aligned and found:
         number = f"{'-' * bool(found[1])}{found[2].replace(',', '')}{f'.{found[3]}' if found[3] else ''}"

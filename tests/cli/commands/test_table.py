@@ -178,12 +178,17 @@ def test_a_file_whose_data_are_missing_names_the_command_for_its_last_run(run, t
 
 
 def test_trials_from_before_a_change_of_their_results_are_not_counted(run, tiny):
-    store, (first, second, *_) = Store("results"), load_study(tiny).trials
+    task = {"name": "mqar", "vocab": 64, "length": 32, "tests": [[64, 8]]}
+    train, factors = {"curriculum": None}, {"mixer": ["sa", "conv(k=3)"], "seed": [0, 1]}
+    text = study_text(task=task, train=train, factors=factors)
+    Path(tiny).write_text(text, encoding="utf-8")
+    store, (first, *others) = Store("results"), load_study(tiny).trials
     store_outcome(first, store)
-    store_outcome(second, store, as_id="0" * 16)
+    for number, other in enumerate(others):
+        store_outcome(other, store, as_id=f"{number:016}")
     told = run("study", "status", tiny)
-    assert "1 of 8 trials done" in told.stdout
-    assert told.stderr.startswith(
-        "1 stored trial of tiny: from before a change of activemem that moves their"
-    )
-    assert "1 trial would be removed" in run("study", "forget", tiny, "--stale", "--dry-run").stdout
+    assert "1 of 4 trials done" in told.stdout
+    assert told.stderr.startswith("3 stored trials of tiny: from before a change of activemem")
+    Path(tiny).write_text(text.replace("seed = [0, 1]", "seed = [0]"), encoding="utf-8")
+    assert run("study", "status", tiny).stderr == told.stderr
+    assert "3 trials would be removed" in run("study", "forget", tiny, "--stale", "--dry-run").stdout
