@@ -92,7 +92,7 @@ class _AllAttn:
         head_width: width of one head; whole number, 1 to 4096.
         adaptive: whether each head learns its span; true or false.
         ramp: length in tokens of the ramp at the end of an adaptive span; whole number, 2 to 65536.
-        self: whether the span of a causal model includes the position itself; true or false.
+        self: whether a causal span of relative positions includes the position itself; true or false.
         pos_values: whether position vectors are added to values as well as to keys; true or false.
 
         Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory), section 4.2.
@@ -135,7 +135,7 @@ class _AttnSplit:
         head_width: width of one head; whole number, 1 to 4096.
         adaptive: whether each head learns its span; true or false.
         ramp: length in tokens of the ramp at the end of an adaptive span; whole number, 2 to 65536.
-        self: whether the span of a causal model includes the position itself; true or false.
+        self: whether a causal span of relative positions includes the position itself; true or false.
         pos_values: whether position vectors are added to values as well as to keys; true or false.
 
         Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory), section 5.3.
@@ -489,7 +489,7 @@ class _HeadSplit:
         head_width: width of one head; whole number, 1 to 4096.
         adaptive: whether each head learns its span; true or false.
         ramp: length in tokens of the ramp at the end of an adaptive span; whole number, 2 to 65536.
-        self: whether the span of a causal model includes the position itself; true or false.
+        self: whether a causal span of relative positions includes the position itself; true or false.
         pos_values: whether position vectors are added to values as well as to keys; true or false.
 
         Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory), section 5.3.
@@ -931,7 +931,7 @@ class _Sa(Recipe):
         span: sliding window: visible tokens on each side, 0 for all; whole number, 0 to 65536.
         adaptive: whether each head learns its span; true or false.
         ramp: length in tokens of the ramp at the end of an adaptive span; whole number, 2 to 65536.
-        self: whether the span of a causal model includes the position itself; true or false.
+        self: whether a causal span of relative positions includes the position itself; true or false.
         pos_values: whether position vectors are added to values as well as to keys; true or false.
         temperature: divisor of the scores in addition to √head_width; number, 1e-06 to 1000000.0.
         kv_heads: number of key/value heads, each shared by equally many query heads; 0: as many as heads; whole number, 0 to 1024.
@@ -993,7 +993,7 @@ class _SingleHead:
         head_width: width of one head; whole number, 1 to 4096.
         adaptive: whether each head learns its span; true or false.
         ramp: length in tokens of the ramp at the end of an adaptive span; whole number, 2 to 65536.
-        self: whether the span of a causal model includes the position itself; true or false.
+        self: whether a causal span of relative positions includes the position itself; true or false.
         pos_values: whether position vectors are added to values as well as to keys; true or false.
 
         Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Memory), section 5.3.

@@ -217,7 +217,7 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
             case "too_short" | "too_long" as kind:
                 bound, key = ("least", "min_length") if kind == "too_short" else ("most", "max_length")
                 values, got = plural(context[key], "value"), context["actual_length"]
-                yield ValidationProblem(path, f"expected at {bound} {values}, got {got}")
+                yield ValidationProblem(path, f"expected at {bound} {values}, got {got:,}")
             case "string_too_long":
                 count = len(error["input"])
                 yield ValidationProblem(
