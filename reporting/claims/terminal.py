@@ -106,60 +106,72 @@ _UNLIKE: Final = (
 
 def legend(checked: Sequence[ClaimResult]) -> list[str]:
     """Return sentences that explain the numbers of claims and their tests. They stand below the claims."""
+    return [*_sentences_of_intervals(checked), *_sentences_of_tests(checked), *_sentences_of_seeds(checked)]
+
+
+def _sentences_of_intervals(checked: Sequence[ClaimResult]) -> Iterator[str]:
+    """Yield what an effect and its interval are, and which variance a pooled interval has."""
     levels = sorted({each.level_of_look for each in checked})
-    tests = {each.spec.test for each in checked}
     findings = [finding for each in checked for finding in each.findings]
     intervals = " or ".join(f"{100 * level:.4g} %" for level in levels)
     if any(map(_has_stricter_level, checked)):
         intervals += ", wider for claims with undecided comparisons (Hochberg)"
-    sentences = [f"Effect: left minus right, paired by seed, with its t interval at {intervals}."]
+    yield f"Effect: left minus right, paired by seed, with its t interval at {intervals}."
     if any(finding.added for finding in findings):
-        sentences.append("A margin, as in a > b + 2, is not part of the effect, but of the test.")
+        yield "A margin, as in a > b + 2, is not part of the effect, but of the test."
     pooled = [finding for each in checked if each.spec.test == "pooled" for finding in each.findings]
     found = {finding.test for finding in pooled}
     if pooled:
         known = sorted(int(each.degrees) for each in pooled if each.degrees and each.test == "pooled")
         degrees = f" ({degrees_of_freedom(known)})" if known else ""
         pool = f"the larger of their own and that of {checked[0].comparable_words}{degrees}"
-        variance = "their own" if found == {"t"} else pool
-        sentences.append(
+        yield (
             "Tested by that interval, which assumes normal differences. Their variance is "
-            f"{variance}, and at least that of rounding."
+            f"{'their own' if found == {'t'} else pool}, and at least that of rounding."
         )
     if "t" in found and len(found) > 1:
-        sentences.append(
+        yield (
             "Comparisons whose variance cannot be pooled, as with a number or a quotient, use "
             "their own alone."
         )
-    sentences += [_UNLIKE] * any(note.where == SPREAD for finding in findings for note in finding.notes)
+    if any(note.where == SPREAD for finding in findings for note in finding.notes):
+        yield _UNLIKE
     if "permutation" in found:
-        sentences.append(
-            f"With enough seeds, a {TESTS['permutation']} decides instead, and the "
-            "interval is of the comparison alone."
+        yield (
+            f"With enough seeds, a {TESTS['permutation']} decides instead, and the interval is of the "
+            "comparison alone."
         )
+
+
+def _sentences_of_tests(checked: Sequence[ClaimResult]) -> Iterator[str]:
+    """Yield which tests decide where seeds diverged, a claim names its test, or effects are speedups."""
     unranked = (finding for each in checked if each.spec.test != "wilcoxon" for finding in each.findings)
     if any(finding.test == "wilcoxon" and not finding.bounds for finding in unranked):
-        sentences.append(
+        yield (
             f"With a diverged seed, a {TESTS['wilcoxon']} decides, in which it has the largest rank; the "
             "effect is then the Hodges–Lehmann estimate, with the interval of that test."
         )
+    tests = {each.spec.test for each in checked}
     others = [TESTS[test] for test in TESTS if test in tests]
     if names := " and ".join(["interval of the comparison alone"] * ("t" in tests) + others):
         effect = "has the Hodges–Lehmann estimate as its effect, and its own interval"
         more = f"; the {TESTS['wilcoxon']} {effect}" if "wilcoxon" in tests else ""
-        sentences.append(f"Tested by the {names} if a claim sets this test{more}.")
+        yield f"Tested by the {names} if a claim sets this test{more}."
+    findings = [finding for each in checked for finding in each.findings]
     if any(finding.is_ratio for finding in findings):
-        sentences.append(
-            "A speedup (×) is the geometric mean over seeds, with its interval on logarithms. "
-            f"{HALFWAY_SENTENCE}"
-        )
+        means = "A speedup (×) is the geometric mean over seeds, with its interval on logarithms."
+        yield f"{means} {HALFWAY_SENTENCE}"
     if any(finding.bounds for finding in findings):
-        sentences.append(
+        yield (
             f"If trainings missed a target, {BOUND_WORDS}. The {TESTS['wilcoxon']} decides, with the least "
             "favourable costs that they can have."
         )
+
+
+def _sentences_of_seeds(checked: Sequence[ClaimResult]) -> Iterator[str]:
+    """Yield at which numbers of seeds claims are tested, and what is said of further seeds."""
     if several := next((each.looks for each in checked if len(each.looks) > 1), ()):
-        sentences.append(
+        yield (
             f"Tested at {listed(several)} seeds, with levels that keep the error rate "
             "of the claim overall (Pocock 1977); p is corrected for these looks."
         )
@@ -169,14 +181,13 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
         for finding, needed in [(each.deciding, each.needed), *((one, one.needed) for one in each.findings)]
     )
     if "would do" in seeds:
-        power = "seeds for a power of 80 % at this effect and spread"
         most = several[-1] if several else math.inf
         beyond = any(each.needed and each.needed > most for each in checked)
         more = f", also if these are more than max_seeds = {most}" if beyond else ""
-        sentences.append(f'"would do": {power}, up to {MOST_SEEDS}{more}.')
+        power = "seeds for a power of 80 % at this effect and spread"
+        yield f'"would do": {power}, up to {MOST_SEEDS}{more}.'
     if "within" in seeds:
-        sentences.append('"within": the largest difference that the interval leaves open.')
-    return sentences
+        yield '"within": the largest difference that the interval leaves open.'
 
 
 def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, list[str], str]:

@@ -186,7 +186,8 @@ def factors_of_sizes(study: Study) -> list[str]:
     inside = {name for path in SIZE_PATHS for name in study.template.names_at(path, study.factors)}
     matches = study.source.size_matches
     sizes = {trial.cell: matches[trial.id].size for trial in study.trials if trial.id in matches}
-    return [name for name in study.factors if name not in (*inside, SEED) and _decides_size(name, sizes)]
+    varied = [name for name, levels in study.factors.items() if len(levels) > 1]
+    return [name for name in varied if name not in (*inside, SEED) and _decides_size(name, sizes)]
 
 
 def training_difference(study: Study) -> str:
