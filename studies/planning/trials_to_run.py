@@ -84,7 +84,8 @@ def read_unfinished(folder: Path, study: str | None = None) -> UnfinishedTrial |
         raise StoreError(f"{folder / STARTS_FILE}: expected a trial's settings: {error}") from error
     trial = Trial(study=begun.study, levels=begun.levels, settings=settings)
     if trial.id != folder.name:
-        raise StoreError(f"{folder / STARTS_FILE}: expected trial {folder.name}, got {trial.id}")
+        changed = f"started as trial {folder.name} by other code, now {trial.id}"
+        raise StoreError(f"{folder / STARTS_FILE}: {changed}")
     return UnfinishedTrial(trial=trial, has_started=bool(starts))
 
 
