@@ -5,11 +5,11 @@ Costs to reach a target are values, too.
 Tables, figures, claims, searches and probes all read final values here. If a trial has several values of one
 name, the last counts.
 
-A training diverged if at its end it had lost most of its improvement, or more, or was worse than a guess. The
-training loss of an epoch of few steps is noisy, and the dev loss also rises by overfitting. So both must show
-it, where the dev loss is measured after each epoch. Averages over seeds with a diverged one represent no
-training, and so does their spread. So a diverged training is treated like a failed one: tables name it with
-its value and leave it out of all numbers.
+A training diverged if at its end it had lost most of its improvement, or more, or was worse than a guess,
+unless it still improved, from a start that was not much worse. The training loss of an epoch of few steps is
+noisy, and the dev loss also rises by overfitting. So both must show it, where the dev loss is measured after
+each epoch. Averages over seeds with a diverged one represent no training, and so does their spread. So a
+diverged training is treated like a failed one: tables name it with its value and leave it out of all numbers.
 """
 
 from __future__ import annotations
@@ -75,6 +75,9 @@ _HAS_NAN = pl.col("reason").cast(pl.String).str.starts_with(NOT_A_NUMBER).fill_n
 MIN_RISE = 0.1
 """A relative rise of the loss below this counts as noise."""
 
+_MAX_FIRST = 2.0
+"""A training is slow, and did not diverge, if it began below this multiple of a guess's loss and improved."""
+
 
 def may_diverge() -> pl.Expr:
     """Return a Polars expression for trials that count as diverged if their loss has risen.
@@ -109,11 +112,11 @@ def describe_divergence(
     """
     course = _summarise(find_course("loss", doubtful))
     first, low, last, guess = pl.col("first"), pl.col("low"), pl.col("last"), pl.col("guess")
-    rise = last - low
+    rise, is_slow = last - low, (last == low) & (last < first) & (first < _MAX_FIRST * guess)
     course = course.with_columns(
         guess=pl.col("trial").replace_strict(guessing, default=None, return_dtype=pl.Float64),
         lost=(rise > LOST_SHARE * (first - low)) & (rise > MIN_RISE * low),
-    ).with_columns(ignorant=(last > (1 + MIN_RISE) * guess).fill_null(value=False))
+    ).with_columns(ignorant=((last > (1 + MIN_RISE) * guess) & ~is_slow).fill_null(value=False))
     doubted = course.filter(pl.col("lost") | pl.col("ignorant"))["trial"]
     if len(doubted):
         dev = _summarise(find_course("dev_loss", doubtful.filter(has_trial(doubted))))

@@ -61,6 +61,8 @@ def told(losses, dev=(), **metrics):
         ([90.0, 90.0], "ended at 90.0, where guessing gives 9.0"),  # bad from the first on
         ([90.0, 12.0], "ended at 12.0, where guessing gives 9.0"),
         ([9.5, 9.2, 9.1], None),  # it knows nothing, and is not sure of it
+        ([12.0, 11.5, 11.0], None),  # it is slow: its first weights were bad
+        ([12.0, 11.0, 11.5], "ended at 11.5, where guessing gives 9.0"),
         ([0.0800, 0.0795, 0.0801], None),  # nothing is learnt and nothing lost
         ([3.0], None),
     ],
