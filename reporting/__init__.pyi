@@ -15,6 +15,7 @@ from .results import StudyResults as StudyResults
 from .results import open_study as open_study
 from .sql import QueryError as QueryError
 from .sql import query as query
+from .sql import read_trials as read_trials
 from .tables.table import Table as Table
 from .tables.table import TableError as TableError
 
@@ -72,6 +73,7 @@ from .subject import metrics_frame as metrics_frame
 from .subject import stored_levels as stored_levels
 from .subject import study_levels as study_levels
 from .subject import trials_frame as trials_frame
+from .subject import with_task_names as with_task_names
 from .tables.render import render as render
 from .tables.table import CellStatus as CellStatus
 from .tables.table import build_table as build_table

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from decimal import ROUND_CEILING, Context
 
 import polars as pl
 
-from ..storage import Store
+from ..storage import Store, StoreError
 from ..storage.rows import KEY_COLUMNS, has_trial
 from ..studies.catalog.metrics import (
     COSTS,
@@ -51,7 +52,7 @@ from ..studies.planning.status import (
 from ..studies.presentation.kinds import TableKind
 from ..studies.resolve.costs import has_many_lengths, sequence_tokens
 from ..studies.resolve.grid import training_difference
-from ..studies.resolve.trial import Trial, code_owner, first_of_each_kind, shown
+from ..studies.resolve.trial import Trial, code_owner, first_of_each_kind, settings_from_json, shown
 from ..studies.schema.factors import SEED, one_line
 from ..studies.schema.settings import TaskSettings, TrialSettings
 from ..studies.study import Study
@@ -104,6 +105,15 @@ def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies:
         return outcomes.with_columns(pl.lit(None, dtype=pl.String).alias(DIVERGED))
     judged = outcomes.filter(has_trial(doubtful["trial"]))
     return describe_divergence(outcomes, doubtful, find_course, guessing_losses(find_tasks(judged)))
+
+
+def mark_diverged(outcomes: pl.DataFrame, store: Store) -> pl.DataFrame:
+    """Add the column DIVERGED to outcomes of any studies, from the settings stored with them."""
+    doubtful, tasks = outcomes.filter(may_diverge()), dict[str, TaskSettings]()
+    for trial, settings in doubtful.select("trial", "settings").iter_rows():
+        with suppress(StoreError):  # a task of a plug-in that is not loaded
+            tasks[trial] = settings_from_json(settings).task
+    return describe_divergence(outcomes, doubtful, store.metric_course, guessing_losses(tasks))
 
 
 def named_metrics(*studies: Study) -> set[str]:

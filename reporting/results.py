@@ -76,16 +76,16 @@ class StudyResults:
     def trials(self) -> pl.DataFrame:
         """Return a frame with the status and metrics of each trial that has an outcome.
 
-        There is a row for each cell and seed. The factors are columns; a factor with the name of another
-        column is called `factor_NAME`.
+        There is a row for each cell and seed, with those that were added. The factors are columns; a factor
+        with the name of another column is called `factor_NAME`. `diverged` tells why means leave a trial out.
         """
-        outcomes = self.store.trials()
-        return reporting.trials_frame(outcomes, reporting.study_levels(self.study, outcomes))
+        return reporting.trials_frame(*reporting.read_trials(self.store, self.study))
 
     @property
     def metrics(self) -> pl.DataFrame:
         """Return every metric over time in long form, with the factors as columns."""
-        levels = reporting.study_levels(self.study, stored_outcomes(self.store, self.study))
+        outcomes = stored_outcomes(self.store, self.study)
+        levels = reporting.with_task_names(reporting.study_levels(self.study, outcomes), outcomes)
         return reporting.metrics_frame(self.store.metrics(levels["trial"].to_list()).lazy(), levels).collect()
 
     @property

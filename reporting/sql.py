@@ -13,7 +13,8 @@ from ..errors import ActivememError, argument_fault, check_arguments
 from ..storage import Store, open_store, store_fault
 from ..storage.rows import SCHEMAS, has_trial
 from ..studies.study import Study, study_fault
-from .subject import metrics_frame, stored_levels, study_levels, trials_frame
+from .outcomes import mark_diverged
+from .subject import metrics_frame, stored_levels, study_levels, trials_frame, with_task_names
 
 _COUNT = re.compile(r"^(?!.*\blen\b).*\bcount\s*\(\s*\*\s*\)", re.IGNORECASE | re.DOTALL)
 """A statement with `count(*)` that names no column `len` itself."""
@@ -27,8 +28,9 @@ def query(store: Store | str | Path, sql: str, study: Study | None = None) -> pl
     """Run one SQL statement on a store, and return the answer.
 
     The tables hold the trials of all studies, or, with `study`, its trials alone: a row for each of its cells
-    and seeds, whichever study has trained them. `trials` has a row for each trial's latest attempt, and
-    `metrics` a row for each value that this attempt reported. Both have the factors' levels as columns.
+    and seeds, added ones too, whichever study has trained them. `trials` has a row for each trial's latest
+    attempt, and `metrics` a row for each value that this attempt reported. Both have the factors' levels as
+    columns. The column `diverged` of `trials` tells why tables leave out a trial that is done.
     `outputs` has a row for each stored output line of a test split; `tuned_outputs` has the outputs of tuned
     searches. Every table except `trials` is read only if the statement names it. Raises QueryError.
     """
@@ -39,12 +41,9 @@ def query(store: Store | str | Path, sql: str, study: Study | None = None) -> pl
         error=QueryError,
     )
     store = open_store(store)
-    outcomes = store.trials()
-    if study is None:
-        levels = stored_levels(outcomes)
-    else:
-        levels = study_levels(study, outcomes)
-        outcomes = outcomes.filter(has_trial(levels["trial"])).with_columns(study=pl.lit(study.name))
+    outcomes, levels = read_trials(store, study)
+    if study is not None:
+        outcomes = outcomes.with_columns(study=pl.lit(study.name))
     studies = outcomes.select("trial", "study").join(levels, on="trial", how="left", maintain_order="left")
     tables = {
         "trials": trials_frame(outcomes, levels).lazy(),
@@ -63,6 +62,14 @@ def query(store: Store | str | Path, sql: str, study: Study | None = None) -> pl
     if _COUNT.search(sql) and "count" not in answer.columns and "len" not in levels.columns:
         answer = answer.rename({"len": "count"}, strict=False)  # the name that Polars gives count(*)
     return answer
+
+
+def read_trials(store: Store, study: Study | None) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the latest attempts and the levels of the trials of a study, by default of all."""
+    outcomes = store.trials()
+    levels = stored_levels(outcomes) if study is None else study_levels(study, outcomes)
+    outcomes = mark_diverged(outcomes.filter(has_trial(levels["trial"])), store)
+    return outcomes, with_task_names(levels, outcomes)
 
 
 def _read_lazily(read: Callable[[], pl.DataFrame], dataset: str) -> pl.LazyFrame:

@@ -15,7 +15,7 @@ import polars as pl
 from ..storage.rows import METRICS as METRIC_COLUMNS
 from ..storage.rows import TRIALS as TRIAL_COLUMNS
 from ..studies.catalog.metrics import METRICS, Metric, find_metric
-from ..studies.planning.final_values import ValueStatus, final_value, metric_names, trial_values
+from ..studies.planning.final_values import DIVERGED, ValueStatus, final_value, metric_names, trial_values
 from ..studies.planning.status import study_outcomes
 from ..studies.presentation.kinds import describe_levels, fixed_levels, is_selected, selected_levels
 from ..studies.presentation.metric_words import difference_sentence, with_true_title
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from .statistics.factor_effects import Contrast, FactorModel, Term, TermEffect
 
 _SHARED_FACTORS = ("task", SEED)
-"""Factors that already have a column in the store, with the same values."""
+"""Factors with the name and the values of a stored column; `with_task_names` moves labels of tasks."""
 
-_RESERVED_COLUMNS = {*TRIAL_COLUMNS, *METRIC_COLUMNS, *METRICS}.difference(_SHARED_FACTORS)
+_RESERVED_COLUMNS = {*TRIAL_COLUMNS, *METRIC_COLUMNS, *METRICS, DIVERGED}.difference(_SHARED_FACTORS)
 
 _INT64_LIMIT = 2**63  # integers below this fit a column
 
@@ -60,10 +60,20 @@ def stored_levels(outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def study_levels(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the levels of a study's trials: a row for each cell and seed."""
+    """Return the levels of a study's trials: a row for each cell and seed, with those that may be added."""
     if study.search is not None:
         return stored_levels(study_outcomes(study, outcomes))
-    return levels_frame([(trial.id, trial.levels) for trial in study.cells])
+    return levels_frame([(trial.id, trial.levels) for trial in study.with_later_seeds().cells])
+
+
+def with_task_names(levels: pl.DataFrame, outcomes: pl.DataFrame) -> pl.DataFrame:
+    """Move labels of tasks to the column `factor_task`; `task` then has the names of the tasks."""
+    if "task" not in levels.columns:
+        return levels
+    named = levels.join(outcomes.select("trial", name="task"), on="trial", how="left", maintain_order="left")
+    if (named["task"] == named["name"]).all():
+        return levels
+    return named.rename({"task": "factor_task", "name": "task"})
 
 
 def factor_column(factor: str) -> str:
@@ -77,7 +87,8 @@ def trials_frame(outcomes: pl.DataFrame, levels: pl.DataFrame) -> pl.DataFrame:
     names = [name for name in METRICS if name in known or not known] + sorted(known.difference(METRICS))
     measured = final_values(outcomes, names)
     factors = levels.columns[1:]
-    first = ("trial", "study", *factors, "status", "reason", *names)
+    marked = {DIVERGED}.intersection(outcomes.columns)
+    first = ("trial", "study", *factors, "status", "reason", *marked, *names)
     rest = [name for name in TRIAL_COLUMNS if name not in ("metrics", *first)]
     return (
         levels.drop(_SHARED_FACTORS, strict=False)

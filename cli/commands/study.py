@@ -286,10 +286,12 @@ def query(
     Table `trials` has a row for each trial, with a column for each final metric. Table `metrics` has a row
     for each value of a metric, with the columns epoch, step, name and value. Both tables have a column for
     each factor, with levels as in the study file, such as '{swa}'. If another column has the factor's name,
-    it is factor_NAME. SELECT * FROM trials shows all columns. Table `outputs` has a row for each line that a
-    model wrote for a test split, with the columns line, source, reference and output. The tables hold all
-    rows of the store, those of earlier settings of a study as well, and a row names only one of the studies
-    that share its trial. With --study they hold the present trials of one study, with its factors.
+    it is factor_NAME; labels of tasks are in factor_task. The column `diverged` of `trials` tells why tables
+    leave out a trial that is done. SELECT * FROM trials shows all columns. Table `outputs` has a row for each
+    line that a model wrote for a test split, with the columns line, source, reference and output. The tables
+    hold all rows of the store, those of earlier settings of a study as well, and a row names only one of the
+    studies that share its trial. With --study they hold the present trials of one study, with its factors,
+    and those of the seeds that --until-decided has added.
     """
     store = cli.load_settings({"results": results}).store
     chosen = None if study is None else studies.load_last_run(study, store)

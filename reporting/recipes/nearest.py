@@ -6,7 +6,6 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from heapq import nsmallest
 from pathlib import Path
@@ -19,21 +18,15 @@ import polars as pl
 from ...errors import ActivememError, argument_fault, check_arguments, nearest_hint, number_fault
 from ...grammar import Expression, Recipe, RecipeError, parse
 from ...grammar.difference import DistanceTree, describe_difference
-from ...storage import Store, StoreError, open_store, store_fault
+from ...storage import Store, open_store, store_fault
 from ...storage.rows import row_values
 from ...studies.catalog.metrics import METRICS, METRICS_AND_COSTS, find_metric, metric_family
-from ...studies.planning.final_values import (
-    DIVERGED,
-    describe_divergence,
-    final_value,
-    guessing_losses,
-    may_diverge,
-    metric_names,
-)
-from ...studies.resolve.trial import model_from_json, settings_from_json
+from ...studies.planning.final_values import DIVERGED, final_value, metric_names
+from ...studies.resolve.trial import model_from_json
 from ...studies.schema.factors import SEED
-from ...studies.schema.settings import Level, TaskSettings
+from ...studies.schema.settings import Level
 from ...studies.text.units import WIDTH, align_columns
+from ..outcomes import mark_diverged
 from ..search.noise import cell_of
 
 _SHOWN = 4
@@ -110,8 +103,9 @@ def nearest_recipes(
     rows = _wanted_rows(asked, opened.trials(), task, metric)
     texts = rows.sort("started", "trial")["recipe"].unique(maintain_order=True).to_list()
     found = _nearest(asked, texts, count)
-    by_recipe = _mark_diverged(rows.filter(pl.col("recipe").is_in([each.text for _, each in found])), opened)
-    groups = by_recipe.sort("study", "trial").partition_by("recipe", as_dict=True)
+    by_recipe = mark_diverged(rows.filter(pl.col("recipe").is_in([each.text for _, each in found])), opened)
+    status = pl.when(pl.col(DIVERGED).is_null()).then("status").otherwise(pl.lit(DIVERGED))
+    groups = by_recipe.with_columns(status=status).sort("study", "trial").partition_by("recipe", as_dict=True)
     return [
         NearRecipe(
             recipe=each.text,
@@ -162,17 +156,6 @@ def _nearest(asked: Recipe, texts: Sequence[str], count: int) -> list[tuple[floa
         found = mine.distance(DistanceTree(recipe.root)), number, recipe
         best = nsmallest(count, [*best, found], key=lambda each: each[:2])
     return [(distance, recipe) for distance, _, recipe in best]
-
-
-def _mark_diverged(rows: pl.DataFrame, store: Store) -> pl.DataFrame:
-    """Set the status of trainings that diverged to "diverged", as tables do."""
-    doubtful, tasks = rows.filter(may_diverge()), dict[str, TaskSettings]()
-    for trial, settings in doubtful.select("trial", "settings").iter_rows():
-        with suppress(StoreError):  # a task of a plug-in that is not loaded
-            tasks[trial] = settings_from_json(settings).task
-    marked = describe_divergence(rows, doubtful, store.metric_course, guessing_losses(tasks))
-    status = pl.when(pl.col(DIVERGED).is_null()).then("status").otherwise(pl.lit(DIVERGED))
-    return marked.with_columns(status=status).drop(DIVERGED)
 
 
 def _results(rows: Sequence[Mapping[str, Any]], metric: str | None) -> Iterator[StoredResult]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from activemem import StudyResults, load_study, nearest_recipes
-from activemem.reporting import Verdict
+from activemem.reporting import Verdict, query
 from activemem.reporting.manuscript import check_text, read_manuscript
 from activemem.storage import MetricRow, Store
 
@@ -63,6 +63,13 @@ def test_a_claim_counts_a_seed_that_diverged_as_the_worst_and_names_it(found):
     assert claim.verdict is Verdict.UNDECIDED
     assert claim.findings[0].gaps == ()
     assert [note.what for note in claim.findings[0].notes] == [TOLD]
+
+
+def test_sql_and_frames_name_the_trials_that_tables_leave_out(found):
+    sql = "SELECT seed, diverged FROM trials WHERE diverged IS NOT NULL"
+    told = [(1, "rose from 3.98 to 5.59")]
+    assert query(found.store, sql).rows() == query(found.store, sql, found.study).rows() == told
+    assert found.trials["diverged"].drop_nulls().to_list() == ["rose from 3.98 to 5.59"]
 
 
 def test_no_mean_of_a_stored_recipe_has_a_seed_that_diverged(found):

@@ -3,7 +3,14 @@ from datetime import UTC, datetime
 import polars as pl
 import pytest
 
-from activemem.reporting import factor_column, levels_frame, metrics_frame, stored_levels, trials_frame
+from activemem.reporting import (
+    factor_column,
+    levels_frame,
+    metrics_frame,
+    stored_levels,
+    trials_frame,
+    with_task_names,
+)
 from activemem.storage import MetricRow, Store, TrialRow
 
 WHEN = datetime(2026, 11, 28, tzinfo=UTC)
@@ -78,6 +85,17 @@ def test_a_factor_that_is_called_as_something_stored_has_another_name(store):
     assert [factor_column(name) for name in ("seed", "task", "recipe", "loss", "value", "k")] == [
         "seed", "task", "factor_recipe", "factor_loss", "factor_value", "k"
     ]  # fmt: skip
+
+
+def test_labels_of_tasks_have_their_own_column(store):
+    outcomes = store.trials()
+    plain = stored_levels(outcomes)
+    assert with_task_names(plain, outcomes) is plain
+    labelled = with_task_names(levels_frame([("a" * 16, {"task": "short"}), ("b" * 16, {})]), outcomes)
+    frame = trials_frame(outcomes, labelled)
+    assert frame.select("factor_task", "task").rows() == [("short", "sort"), (None, "sort")]
+    course = metrics_frame(store.metrics().lazy(), labelled).collect()
+    assert course.select("factor_task", "task").unique().rows() == [("short", "sort")]
 
 
 def test_a_trial_that_is_two_cells_has_a_row_for_each(store):

@@ -12,7 +12,7 @@ def results(everything, kept):
 
 def test_trials_have_the_levels_of_the_study_and_what_became_of_them(results):
     frame = results.trials
-    assert frame.columns[:8] == ["trial", "study", "mixer", "task", "seed", "status", "reason", "max_length"]
+    assert frame.columns[:8] == ["trial", "study", "mixer", "task", "seed", "status", "reason", "diverged"]
     assert frame.select("mixer", "task", "seed", "status", "max_length").row(0) == (
         "sa",
         "sort",

@@ -1,9 +1,12 @@
 import pytest
 
+from activemem import StudyResults, load_study
 from activemem.reporting import QueryError, query
 from activemem.storage import Store
 
 from ..storage.factories import make_outputs, make_trial_row
+from ..study_texts import study_text
+from .conftest import made_row
 from .test_frames import store as store
 
 
@@ -71,3 +74,12 @@ def test_a_statement_may_join_a_file_of_the_user(store, tmp_path):
     (tmp_path / "names.csv").write_text("mixer,name\nsa,attention\n", encoding="utf-8")
     sql = f"SELECT DISTINCT n.name FROM trials t JOIN read_csv('{tmp_path}/names.csv') n USING (mixer)"
     assert query(store, sql).rows() == [("attention",)]
+
+
+def test_added_seeds_belong_to_their_study(tmp_path):
+    factors = {"mixer": ["sa"], "task": ["sort"], "seed": [0, 1]}
+    study, store = load_study(study_text(study={"max_seeds": 4}, factors=factors)), Store(tmp_path)
+    for number, trial in enumerate(study.with_later_seeds().trials[:3]):
+        store.write(made_row(trial, {"loss": 1.0}, number), [])
+    assert query(store, "SELECT seed FROM trials ORDER BY seed", study).rows() == [(0,), (1,), (2,)]
+    assert StudyResults(study, store).trials["seed"].to_list() == [0, 1, 2]
