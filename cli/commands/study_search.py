@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from ... import cli, reporting, studies, tracking
+from ...studies.study import Study
 from ...studies.text.errors import StudyError, command_line
 from ...studies.text.units import degrees_of_freedom, plural
 from ..json_output import print_json, print_json_line, print_page
@@ -135,9 +136,7 @@ def promote(
     found = cli.open_results(study, results)
     cli.note_missing_results(found)
     text = found.promote(best=best, seeds=seeds, path=path)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(text, encoding="utf-8")
-    written = studies.load_study(out)
+    written = _write_study(out, text)
     assert found.points is not None, "only a search has a study to promote"
     count = best if path else len(reporting.find_winners(found.study, found.points, best))
     if count < best:
@@ -146,6 +145,17 @@ def promote(
         print_stderr(lead)
     print_stdout(f"{out}: {written.name}, {plural(len(written.trials), 'trial')}")
     print_stdout(command_line("study", "run", str(out)))
+
+
+def _write_study(path: Path, text: str) -> Study:
+    """Write a new study file, and read it. A file with faults does not stay."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    try:
+        return studies.load_study(path)
+    except StudyError:
+        path.unlink()
+        raise
 
 
 @app.command()
@@ -182,13 +192,7 @@ def missing(
         f"{cli.request_words(request)}: {', '.join(cli.cost_words([cost]))}"
         for request, cost in zip(found.requests, costs, strict=True)
     ]
-    write.parent.mkdir(parents=True, exist_ok=True)
-    write.write_text(found.study_text(notes), encoding="utf-8")
-    try:
-        written = studies.load_study(write)
-    except StudyError:
-        write.unlink()
-        raise
+    written = _write_study(write, found.study_text(notes))
     requested = sum(len(cost.trials) for cost in costs)
     total = plural(len(written.trials), "trial")
     others = f", {requested} of them new" if requested < len(written.trials) else ""

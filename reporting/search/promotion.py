@@ -312,11 +312,10 @@ def _claims(
         for number, _, (_, goal) in ahead if ahead and len(found.goals) > 1 else every:
             yield _claim(f"best_{number}", BASELINE, goal, _cell_of(goal, BASELINE, across), across)
         return
-    others = [f"best_{number}" for number in range(2, len(winners) + 1)]
     for _, goal in measured[:1]:
-        ahead = "max" if goal.sign > 0 else "min"
-        against = f"{ahead}({', '.join(_cell_of(goal, each, across) for each in others)})"
-        yield _claim("best_1", "the others", goal, against, across)
+        others = [_cell_of(goal, f"best_{number}", across) for number in range(2, len(winners) + 1)]
+        against = f"{'max' if goal.sign > 0 else 'min'}({', '.join(others)})" if others[1:] else others[0]
+        yield _claim("best_1", "the others" if others[1:] else "best_2", goal, against, across)
 
 
 def _claim(point: str, other: str, goal: SearchObjective, against: str, across: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from activemem import load_study
+from activemem import StudyResults, load_study
 from activemem.storage import Store
 from activemem.studies import find_study_file
 
@@ -37,6 +37,13 @@ def test_a_promotion_is_a_study_that_can_run(run, golden):
     assert load_study("path.toml").design.kind == "path"
     again = run("study", "promote", "found", "--out", "path.toml")
     assert (again.exit_code, "got path.toml" in again.stderr) == (2, True)
+
+
+@pytest.mark.usefixtures("searched")
+def test_a_promoted_study_with_faults_leaves_no_file(run, monkeypatch):
+    monkeypatch.setattr(StudyResults, "promote", lambda *_, **__: "[study]\nnme = 1\n")
+    assert run("study", "promote", "found", "--out", "winners.toml").exit_code == 2
+    assert not Path("winners.toml").exists()
 
 
 @pytest.mark.usefixtures("searched")

@@ -95,6 +95,11 @@ def test_without_a_baseline_the_first_is_held_against_the_others(search_store, g
         StudyResults(load_study(SEARCH, ["train.epochs=3"]), search_store).promote()
 
 
+def test_without_a_baseline_two_points_are_held_against_each_other(search_store):
+    study = load_study(StudyResults(load_study(SEARCH), search_store).promote(best=2))
+    assert study.claims[0].spec.holds == "max_length[point=best_1] > max_length[point=best_2]"
+
+
 @pytest.mark.parametrize("path", [False, True])
 def test_points_that_all_tie_are_not_promoted(tmp_path, path, golden):
     study, store = load_study(WITH_BASELINE), Store(tmp_path)
