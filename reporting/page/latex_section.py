@@ -154,8 +154,9 @@ def claim_lines(inputs: Snapshot) -> Iterator[str]:
         effect, interval, p, seeds = each["numbers"]
         numbers = [" ".join(part for part in (effect, interval) if part), each["tested_for"], p, seeds]
         text = ", ".join(part for part in numbers if part)
-        verdict = rf"\textbf{{{each['verdict']}}}"
-        yield rf"  \item {verdict}: {escape(one_line(each['spec'].name))} ({escape(text)})"
+        verdict, notes = rf"\textbf{{{each['verdict']}}}", " · ".join(filter(None, each["notes"]))
+        below = rf" {{\footnotesize {breakable(one_line(notes))}}}" if notes else ""
+        yield rf"  \item {verdict}: {escape(one_line(each['spec'].name))} ({escape(text)}){below}"
     yield r"\end{itemize}"
     yield rf"{{\footnotesize {escape(found['legend'])}\par}}"
 

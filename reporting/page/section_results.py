@@ -15,7 +15,7 @@ import polars as pl
 from ...studies.presentation.kinds import CurveKind, ResultKeys, TableKind
 from ...studies.study import Study
 from ..claims.terminal import explanations, format_missing, format_numbers, format_seeds
-from ..claims.verdicts import ComparisonResult, Verdict, count_verdicts, verdict_word
+from ..claims.verdicts import ClaimResult, ComparisonResult, Verdict, count_verdicts, verdict_word
 from ..kinds.points import PointsFigure, PointsTable
 from ..outcomes import short_commit, torch_words
 from ..snapshot import Snapshot
@@ -142,7 +142,7 @@ def claims(inputs: Snapshot) -> Mapping[str, object] | None:
                 "verdict": each.verdict_text,
                 "tested_for": each.deciding.tested_for,
                 "numbers": _numbers(each.deciding, each.seeds, each.needed, each.verdict),
-                "notes": (each.deciding_parts, *format_missing(each.findings)),
+                "notes": (_numbers_of(each), each.deciding_parts, *format_missing(each.findings)),
                 "comparisons": [
                     (
                         verdict_word(one.verdict, small=each.small),
@@ -155,6 +155,13 @@ def claims(inputs: Snapshot) -> Mapping[str, object] | None:
             for each in checked
         ],
     }
+
+
+def _numbers_of(checked: ClaimResult) -> str:
+    """Return which of a claim's comparisons has the claim's numbers; "" if it is known or has none."""
+    deciding, parts = checked.deciding, checked.deciding_parts
+    is_known = len(checked.findings) == 1 or parts.endswith(f": {deciding.label}")
+    return "" if is_known or not deciding.effect_text else f"the numbers are of {deciding.label}"
 
 
 def _numbers(

@@ -20,6 +20,16 @@ select = { mixer = "sa" }
 [[claim]]
 name = "attention beats convolution on sort & 50 %"
 holds = "max_length[task=sort, mixer=sa] > max_length[task=sort, mixer=conv(k=20)] + 1"
+
+[[claim]]
+name = "convolution wins both"
+holds = "all(max_length[task=t, mixer=conv(k=20)] > max_length[task=t, mixer=sa] for t in [sort, copy])"
+
+[[claim]]
+name = "attention beats convolution at their best tasks"
+holds = "max_length[mixer=sa] > max_length[mixer=conv(k=20)]"
+over = "task"
+pick_by = "max_length"
 """
 DOCUMENT = r"""\documentclass[twocolumn]{article}
 PACKAGES
@@ -64,6 +74,13 @@ def test_it_says_where_its_numbers_come_from_and_what_became_of_the_claims(writt
         "Table~\\ref{tab:everything-table4} has the results.",
     ):
         assert words in written.text
+
+
+def test_claims_name_the_levels_that_they_picked_and_the_comparison_with_their_numbers(written):
+    lines = written.text.replace(r"\allowbreak{}", "").split("\n")
+    both, picked = (next(line for line in lines if name in line) for name in ("wins both", "best tasks"))
+    assert r"{\footnotesize the numbers are of copy $\cdot$ " in both
+    assert picked.endswith(r"mixer=sa: task=copy is its best by max\_length}")
 
 
 def test_code_in_the_comment_of_a_study_is_set_as_code(everything, kept):
