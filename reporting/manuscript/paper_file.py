@@ -6,6 +6,7 @@ the cells that it names, averaged over their seeds. Unknown metrics, factors and
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,8 +25,11 @@ from ...studies.claims.comparisons import (
     ClaimSpec,
     Constant,
     Extrapolation,
+    Number,
+    Picked,
     Quantity,
     Ratio,
+    Reduction,
     cell_label,
     iter_comparisons,
     iter_numbers,
@@ -281,11 +285,11 @@ def _numbers(checked: ClaimResult, claim: Claim, now: Snapshot) -> Iterator[tupl
             interval = None if low is None or high is None else (low, high)
             level = 0.95
             found = replace(found, effect=value, interval=interval, n=min(found.n, len(study.seeds)))
-        case Quantity(metric=metric) if found.interval:
-            (low, high), (lowest, highest) = found.interval, find_metric(metric).bounds
-            found = replace(found, interval=(max(low, lowest), min(high, highest)))
         case _ if any(isinstance(each, Extrapolation) for each in iter_numbers(number)):
             found = replace(found, interval=None)
+        case _ if found.interval:
+            (low, high), (lowest, highest) = found.interval, _bounds(number)
+            found = replace(found, interval=(max(low, lowest), min(high, highest)))
         case _:
             pass
     gaps = "; ".join(format_missing([found])) or ("" if found.effect_text else "not run")
@@ -301,6 +305,18 @@ def _numbers(checked: ClaimResult, claim: Claim, now: Snapshot) -> Iterator[tupl
     for suffix, text in texts.items():
         made = PaperNumber(text=text, source=source, gaps=gaps, missing_seeds=missing)
         yield f"{claim.spec.name}{suffix}", made
+
+
+def _bounds(number: Number) -> tuple[float, float]:
+    """Return the smallest and the largest possible value of a number; a difference has no bounds."""
+    match number:
+        case Quantity(metric=metric) | Picked(metric=metric):
+            return find_metric(metric).bounds
+        case Reduction(parts=parts):
+            lowest, highest = zip(*map(_bounds, parts), strict=True)
+            return min(lowest), max(highest)
+        case _:
+            return -math.inf, math.inf
 
 
 def _is_counted(claim: Claim, study: Study) -> bool:

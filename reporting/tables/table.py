@@ -170,11 +170,11 @@ class Table:
     def frame(self) -> pl.DataFrame:
         """Return a data frame with a line for each cell, and the same columns for every table.
 
-        `value` is the unrounded mean of `n` values. `spread` has the kind `spread_is`; for an interval from
-        `low` to `high` it is half of its width. A censored cell has only `low`, below its unknown value. `p`
-        is the corrected p of the difference, and `is_within` says whether the difference is shown to be too
-        small to matter. `picked` is null unless the cell is the best of several levels. `published` has the
-        paper's number in `unit`, and `note` the footnotes.
+        `value` is the unrounded mean of `n` values. `spread` has the kind `spread_is`; for an interval it is
+        half of its width, before `low` and `high` are cut at the range of the metric. A censored cell has
+        only `low`, below its unknown value. `p` is the corrected p of the difference, and `is_within` says
+        whether the difference is shown to be too small to matter. `picked` is null unless the cell is the
+        best of several levels. `published` has the paper's number in `unit`, and `note` the footnotes.
         """
         schema = {
             **dict.fromkeys(("row", "column"), pl.String),

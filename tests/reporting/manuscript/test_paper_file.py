@@ -103,21 +103,24 @@ def test_a_metric_can_pick_the_learning_rate_of_a_number(tmp_path, golden, over)
 
 
 def test_an_interval_ends_where_no_value_can_be(tmp_path):
-    factors, store = {"mixer": ["sa"], "seed": [0, 1]}, Store(tmp_path / "results")
+    factors, store = {"mixer": ["sa", "gru"], "seed": [0, 1]}, Store(tmp_path / "results")
     text = study_text(task=TASK, train=TRAIN, factors=factors)
     (tmp_path / "tiny.toml").write_text(text, encoding="utf-8")
-    for trial, losses in zip(load_study(text).trials, (FAST, SLOW), strict=True):
+    for trial, losses in zip(load_study(text).trials, 2 * (FAST, SLOW), strict=True):
         store_course(store, trial, losses)
     paper = """\
 [paper]
 studies = ["tiny.toml"]
 [numbers.tiny]
-steps = "steps_to[dev_loss <= 1.5]"
-more = "steps_to[dev_loss <= 1.5] - 100"
+steps = "steps_to[dev_loss <= 1.5, mixer=sa]"
+more = "steps_to[dev_loss <= 1.5, mixer=sa] - 100"
+mean = "mean(steps_to[dev_loss <= 1.5, mixer=m] for m in mixer)"
+picked = { value = "steps_to[dev_loss <= 1.5]", over = "mixer", pick_by = "dev_loss" }
 """
     (tmp_path / "paper.toml").write_text(paper, encoding="utf-8")
     numbers = read_manuscript(tmp_path / "paper.toml", lambda place: store).numbers
-    assert [numbers[name].text for name in ("steps", "steps.low", "steps.high")] == ["300", "0", "1,571"]
+    for name in ("steps", "mean", "picked"):
+        assert [numbers[f"{name}{end}"].text for end in ("", ".low", ".high")] == ["300", "0", "1,571"]
     assert numbers["more.low"].text == "−1,071", "a difference may be negative"
 
 
