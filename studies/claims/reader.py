@@ -530,10 +530,15 @@ class _Resolver:
         rule = f"{function}(…) compares the levels of one factor"
         if not names:
             raise self.fail(node, f"{rule}, but every factor has a level here: remove one")
-        cell = dict(found[0].cell)
-        levels = ", ".join(f"{factor}={level_text(cell[factor])}" for factor in names[1:])
-        message = f"{rule}, but {' and '.join(names)} have no level here: add {levels} in the brackets"
-        raise self.fail(node, message)
+        cells = [dict(each.cell) for each in found]
+        levels = ", ".join(f"{factor}={level_text(cells[0][factor])}" for factor in names[1:])
+        advice = f"add {levels} in the brackets"
+        whole = (name for name in names if len({level_key(cell[name]) for cell in cells}) == len(cells))
+        if function in RANKING_FUNCTIONS and (name := next(whole, None)):  # it names each cell, as in a zip
+            start = self._faults.text[node.start : node.end].removesuffix("]")
+            start += ", " if "[" in start else "["
+            advice = f"write {function}({start}{name}={name[0]}] for {name[0]} in {name})"
+        raise self.fail(node, f"{rule}, but {' and '.join(names)} have no level here: {advice}")
 
     # levels and sets of levels, with variables substituted
 

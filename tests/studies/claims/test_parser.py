@@ -11,6 +11,7 @@ from activemem import StudyError
 from activemem.reporting.claims import comparison_labels, full_text
 from activemem.studies.claims import AllOf, AnyOf, NotOf, iter_comparisons
 
+from ...study_texts import study_text
 from .factories import STUDY_TEXT, study_with_claims
 
 CASES = (Path(__file__).with_name("wrong.txt")).read_text(encoding="utf-8").removesuffix("\n").split("\n\n")
@@ -182,6 +183,24 @@ def test_levels_that_follow_from_another_level_are_left_out_of_a_label():
         "best(max_length) is sa", "best(max_length[mixer=m] for m in mixer) is sa", text=text
     ).claims
     assert short.statement == long.statement, "tasks and widths follow from mixers"
+
+
+def test_a_zip_whose_cells_one_factor_names_is_told_to_compare_them_in_a_loop(golden):
+    text = study_text(
+        study={"design": "zip"},
+        model={"d_model": "{width}"},
+        factors={
+            "mixer": ["sa", "conv(k=3)", "gru", "sa", "conv(k=3)", "gru"],
+            "width": [8, 16, 8, 16, 16, 32],
+            "task": ["not", "not", "not", "reverse", "reverse", "reverse"],
+        },
+    )
+    with golden.raises(StudyError):
+        study_with_claims("best(max_length[task=not]) is sa", text=text)
+    assert written("best(max_length[task=not, mixer=m] for m in mixer) is sa", text=text) == [
+        "L[sa, width=8, not] > L[conv(k=3), width=16, not]",
+        "L[sa, width=8, not] > L[gru, width=8, not]",
+    ]
 
 
 def test_in_a_design_of_one_at_a_time_what_is_not_named_is_as_in_the_baseline(golden):
