@@ -209,7 +209,8 @@ def _counts(study: Study, plan: Plan) -> str:
     trials = plural(plan.total, "trial" if product == plan.total else "distinct trial")
     stored, failed = sum(plan.counts.values()), plan.counts.get("failed", 0)
     trials += f", {plan.subset_size:,} in this part" if plan.subset_size is not None else ""
-    parts = [f"{' × '.join(axes)} = {trials}" if axes else trials, f"{stored:,} in the store"]
+    beyond = f", {stored - plan.total:,} more than planned" if search and stored > plan.total else ""
+    parts = [f"{' × '.join(axes)} = {trials}" if axes else trials, f"{stored:,} in the store{beyond}"]
     parts += [f"{failed:,} of them failed"] if failed else []
     parts += [f"{lost:,} of them incomplete"] if (lost := plan.counts.get("incomplete", 0)) else []
     lacking = plan.num_missing_weights

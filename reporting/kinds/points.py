@@ -186,8 +186,18 @@ def _sentences(
     rungs = study.search.rungs if study.search else None
     if rungs and rungs.rungs and below:
         yield f"{plural(below, 'point')} reached only lower rungs of {rungs.name}."
+    if lost := partial.total() - lacking - below:
+        yield f"{plural(lost, 'point')} {'has' if lost == 1 else 'have'} no rank, as a seed has no value."
+    yield from _left_out(study, found)
+
+
+def _left_out(study: Study, found: SearchPoints) -> Iterator[str]:
+    """Yield sentences on trials and points that a table or figure of points leaves out."""
     yield from over_limit_sentence(found)
     yield from omitted_trials(found.gaps, len(found.trained), study.name)
+    if found.outside:
+        other = "of other settings, data or code, or of points outside the present space"
+        yield f"Not counted: {plural(found.outside, 'stored trial')} {other}."
 
 
 class PointsFigure(CurveKind):
@@ -277,8 +287,7 @@ def _search_notes(study: Study, found: SearchPoints, content: Content) -> Iterat
         yield f"{plural(len(found.complete), 'point')}, each {seeds}."
     if note := comparison_note(study):
         yield f"{note[:1].upper()}{note[1:]}."
-    yield from over_limit_sentence(found)
-    yield from omitted_trials(found.gaps, len(found.trained), study.name)
+    yield from _left_out(study, found)
 
 
 def _trace(study: Study, found: SearchPoints, metric: Metric, *, hours: bool) -> PointTrace:

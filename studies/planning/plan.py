@@ -617,11 +617,11 @@ def model_labeller(study: Study) -> Callable[[Trial], str]:
 
 def _label_names(study: Study) -> list[str]:
     """Return the factors whose levels tell the models of a study apart."""
-    if study.search:
-        return list(study.dimensions)
     learns = any(map(_learned_positions, first_of_each_kind(study.trials)))
     paths = (*_SIZE_PATHS, *(_POSITION_PATHS if learns else ()))
     names = {name for path in paths for name in study.template.names_at(path, study.factors)}
+    if study.search:
+        return [*(name for name in study.search.settings.across if name in names), *study.dimensions]
     if study.design.ladder:
         first, *others = study.design.ladder
         sizes = study.design.combined_factors[first]

@@ -20,7 +20,7 @@ import polars as pl
 from ..catalog.metrics import COSTS, METRICS, Metric
 from ..catalog.tasks import AlgorithmicSettings
 from ..planning.final_values import ValueStatus, combined_status, trial_values
-from ..planning.status import rungs_of, study_outcomes, tried_trial
+from ..planning.status import count_other_points, rungs_of, study_outcomes, tried_trial
 from ..planning.trials_to_run import own_costs
 from ..resolve.costs import model_cost
 from ..resolve.search_source import SearchSource
@@ -78,7 +78,7 @@ class SearchPoints:
     """The points of a search that have no unfinished trials, sorted by time.
 
     `gaps` counts the trials without a value of the objectives, by status; `trained` are the trials that were
-    trained.
+    trained. `outside` counts the search's other stored trials, as of points outside the present space.
     """
 
     goals: tuple[SearchObjective, ...]
@@ -86,6 +86,7 @@ class SearchPoints:
     points: tuple[FoundPoint, ...]
     gaps: Counter[str]
     trained: tuple[Trial, ...]
+    outside: int
 
     def __repr__(self) -> str:
         return f"<SearchPoints: {plural(len(self.points), 'point')}, {len(self.complete):,} ranked>"
@@ -185,6 +186,7 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
         points=tuple(sorted(found, key=lambda point: (point.finished, point.trials))),
         gaps=Counter(status for status in statuses if status != ValueStatus.DONE),
         trained=tuple(trained),
+        outside=count_other_points(study, outcomes),
     )
 
 

@@ -6,6 +6,7 @@ from activemem import StudyError, StudyResults, load_study
 from activemem.reporting.tables.render import render
 from activemem.studies import find_points
 
+from ...study_texts import replaced
 from .conftest import PRUNES, SEARCH
 
 TABLE = '[[table]]\nname = "best"\nkind = "points"\npoints = 3\n'
@@ -33,7 +34,16 @@ def test_a_table_has_the_best_points_with_what_they_are(table):
     assert [row[0].best for row in table.cells] == [True, False, False]
     caption = " ".join(table.caption)
     assert "3 of 5 points, " in caption
+    assert "1 point has no rank, as a seed has no value." in caption
     assert " 14 trials: 1 failed, 2 stopped early." in caption
+
+
+def test_captions_count_the_points_outside_a_narrowed_space(search_store):
+    text = SEARCH + TABLE + '[[curve]]\nname = "course"\nkind = "points"\n'
+    results = StudyResults(load_study(replaced(text, ("real(1e-4, 1e-1", "real(1e-3, 1e-2"))), search_store)
+    told = "Not counted: 4 stored trials of other settings, data or code, or of points outside the present"
+    assert told in " ".join(results.table("best").caption)
+    assert told in " ".join(results.curve("course").notes)
 
 
 def test_a_table_and_a_front_may_show_a_cost_that_is_known_before_training(search_store):

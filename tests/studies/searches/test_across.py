@@ -6,7 +6,7 @@ import pytest
 
 from activemem import StudyError, load_study, open_study
 from activemem.storage import Store
-from activemem.studies import find_points
+from activemem.studies import find_points, make_plan
 from activemem.studies.planning import reusable_outcomes
 
 from ...study_texts import replaced, study_text
@@ -73,6 +73,26 @@ def test_trials_of_another_study_fit_on_every_task(study, store):
     assert sorted((each["k"], each["task"], each["seed"]) for each in factors) == [
         (kernel, task, seed) for kernel in (2, 3) for task in ("not", "sort") for seed in (0, 1)
     ]
+
+
+def test_a_plan_names_models_by_the_factors_that_a_search_is_across(tmp_path):
+    text = study_text(
+        model={"recipe": "{mixer} >> ff({width})"},
+        task={"name": "sort"},
+        search={"trials": 9, "metric": "loss", "across": ["mixer"]},
+        space={"width": "integer(2, 9)"},
+        factors={"mixer": ["sa", "gru"], "task": None, "seed": [0]},
+    )
+    plan = make_plan(load_study(text), Store(tmp_path), memory=None)
+    assert [model.label for model in plan.models] == [
+        "mixer=sa, width=2", "mixer=gru, width=2", "mixer=sa, width=9", "mixer=gru, width=9"
+    ]  # fmt: skip
+
+
+def test_a_plan_counts_stored_trials_beyond_those_of_the_search(store):
+    fewer = load_study(replaced(SEARCH, ("trials = 9", "trials = 1")))
+    told = " ".join(str(make_plan(fewer, store)).split())
+    assert "= 6 trials · 11 in the store, 5 more than planned · " in told
 
 
 def test_a_search_is_across_its_factors(golden):
