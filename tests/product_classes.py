@@ -22,6 +22,12 @@ def syntax_trees() -> dict[Path, ast.Module]:
 
 
 @cache
+def nodes_of(tree: ast.Module) -> tuple[ast.AST, ...]:
+    """Return all nodes of a syntax tree, which is walked once for all tests."""
+    return tuple(ast.walk(tree))
+
+
+@cache
 def own_classes() -> set[type]:
     """Return every class that is defined at the top of a module."""
     found: set[type] = set()

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from .product_classes import ROOT, syntax_trees
+from .product_classes import ROOT, nodes_of, syntax_trees
 
 NAME = re.compile(r"(?<!`)`([a-z][a-z0-9]*(?:_[a-z0-9]+)*)`(?!`)")
 OF_OTHERS = {"conv1d", "and", "or", "except"}
@@ -20,10 +20,10 @@ Documented = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 def _words(tree: ast.Module) -> Iterator[str]:
     """Yield the words of all strings but docstrings and sentences: keys, recipes, names."""
-    documented = [each for each in ast.walk(tree) if isinstance(each, Documented | ast.Module)]
+    documented = [each for each in nodes_of(tree) if isinstance(each, Documented | ast.Module)]
     first = (each.body[0] for each in documented if each.body)
     docstrings = {id(each.value) for each in first if isinstance(each, ast.Expr)}
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         if (
             isinstance(node, ast.Constant)
             and isinstance(node.value, str)
@@ -36,7 +36,7 @@ def _words(tree: ast.Module) -> Iterator[str]:
 def _shared_names(tree: ast.Module) -> set[str]:
     """Return what other modules may name: classes, functions, their fields, and words of strings."""
     found = set(_words(tree))
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         match node:
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
                 found.add(name)
@@ -50,7 +50,7 @@ def _shared_names(tree: ast.Module) -> set[str]:
 def _own_names(tree: ast.Module) -> set[str]:
     """Return every identifier of a module."""
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         match node:
             case (
                 ast.Name(id=name) | ast.arg(arg=name) | ast.Attribute(attr=name) | ast.keyword(arg=str(name))
@@ -69,8 +69,8 @@ def unknown_names(trees: dict[str, ast.Module]) -> Iterator[str]:
     shared |= {part for path in trees for part in path.removesuffix(".py").split("/")}
     for path, tree in trees.items():
         known = shared | _own_names(tree)
-        for node in ast.walk(tree):
-            if isinstance(node, Documented) and (text := ast.get_docstring(node)) is not None:
+        for node in nodes_of(tree):
+            if isinstance(node, Documented) and (text := ast.get_docstring(node, clean=False)) is not None:
                 yield from (
                     f"{path}: {node.name}: {name}" for name in NAME.findall(text) if name not in known
                 )

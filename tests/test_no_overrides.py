@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 
-from .product_classes import own_classes, syntax_trees
+from .product_classes import nodes_of, own_classes, syntax_trees
 
 
 def names_in_use() -> set[str]:
     """Return the names that are called anywhere, and those of classes that register themselves."""
     found: set[str] = set()
-    for node in (node for tree in syntax_trees().values() for node in ast.walk(tree)):
+    for node in (node for tree in syntax_trees().values() for node in nodes_of(tree)):
         match node:
             case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
                 found.add(name)

@@ -12,7 +12,7 @@ from types import FunctionType
 import pytest
 from torch import nn
 
-from .product_classes import ROOT, own_classes, syntax_trees
+from .product_classes import ROOT, nodes_of, own_classes, syntax_trees
 
 KNOWN = {
     "blocks/costs.py: from torch.utils._python_dispatch import TorchDispatchMode",
@@ -50,7 +50,7 @@ _FOREIGN = r"(torch|optuna|ray)\b"
 def _own_names() -> set[str]:
     """Return the names of functions, classes, variables and own attributes that the product defines."""
     found: set[str] = set()
-    for node in (node for tree in syntax_trees().values() for node in ast.walk(tree)):
+    for node in (node for tree in syntax_trees().values() for node in nodes_of(tree)):
         match node:
             case (
                 ast.FunctionDef(name=name)
@@ -72,10 +72,11 @@ def _is_foreign(name: str, owner: str) -> bool:
     return owner != "self" and name in vars(nn.Module())
 
 
+@cache
 def _uses(tree: ast.Module) -> dict[str, int]:
     """Return the private names of other packages in a module, each with the line of its use."""
     found: dict[str, int] = {}
-    for node in ast.walk(tree):
+    for node in nodes_of(tree):
         match node:
             case ast.Import(names=names) if any(
                 re.match(rf"{_FOREIGN}.*\._[a-z]", each.name, re.I) for each in names
