@@ -145,11 +145,15 @@ def check_stored_rows(folder: Path, rows: pl.DataFrame) -> None:
 
     The settings in a row are long; the code that reads them checks them.
     """
-    for name in _REQUIRED.intersection(rows.columns):
-        fits = pl.col(name).str.contains(_PATTERNS[name]) if name in _PATTERNS else pl.col(name).is_not_null()
-        unfit = rows.filter(~fits.fill_null(value=False))
-        if len(unfit):
-            row = unfit.row(0, named=True)
+    fits = {
+        name: pl.col(name).str.contains(_PATTERNS[name]).fill_null(value=False)
+        if name in _PATTERNS
+        else pl.col(name).is_not_null()
+        for name in _REQUIRED.intersection(rows.columns)
+    }
+    for name, all_fit in rows.select(fit.all() for fit in fits.values()).to_dict(as_series=False).items():
+        if all_fit == [False]:
+            row = rows.filter(~fits[name]).row(0, named=True)
             raise StoreError(
                 f"{folder}: the row of trial {row['trial']} has an unfit value of {name}, "
                 f"{str(row[name])[:60]!r}; activemem did not write it: move its file away"
@@ -246,7 +250,7 @@ def trial_frame(*rows: TrialRow) -> pl.DataFrame:
 def metric_frame(row: TrialRow, metrics: Sequence[MetricRow]) -> pl.DataFrame:
     """Return a frame with a row for each value in `metrics`, in this order."""
     columns = {name: [getattr(metric, name) for metric in metrics] for name in MetricRow.__slots__}
-    return _attempt_frame(row, columns, METRICS)
+    return _attempt_frame(row, len(metrics), columns, METRICS)
 
 
 _SEARCH = ("beam", "length_penalty", "coverage_penalty", "sizes")
@@ -261,13 +265,14 @@ def output_frame(row: TrialRow, written: WrittenOutputs) -> pl.DataFrame:
         "output": written.outputs,
         **{name: getattr(written, name) for name in _SEARCH},
     }
-    return _attempt_frame(row, columns, OUTPUTS)
+    return _attempt_frame(row, len(written.outputs), columns, OUTPUTS)
 
 
-def _attempt_frame(row: TrialRow, columns: Mapping[str, object], schema: pl.Schema) -> pl.DataFrame:
-    keys = (pl.lit(getattr(row, name), dtype=kind).alias(name) for name, kind in _ATTEMPT.items())
-    frame = pl.DataFrame(columns, schema_overrides={name: schema[name] for name in columns})
-    return frame.with_columns(keys).select(schema.names())
+def _attempt_frame(
+    row: TrialRow, height: int, columns: Mapping[str, object], schema: pl.Schema
+) -> pl.DataFrame:
+    keys = {name: [getattr(row, name)] * height for name in _ATTEMPT}
+    return pl.DataFrame({**keys, **columns}, schema=schema)
 
 
 SCHEMA_VERSION: Final = 2

@@ -171,6 +171,10 @@ class Curve:
             )
         return import_module(".draw.figure", __package__).draw(self, form)  # loads matplotlib
 
+    def measure_width(self) -> float:
+        """Return the width of the figure's file in points."""
+        return import_module(".draw.figure", __package__).measure_width(self)  # loads matplotlib
+
     def render_inline(self) -> str:
         """Return the figure as an SVG element of a page, whose marks show their values on hovering."""
         return import_module(".draw.inline", __package__).draw_inline(self)  # loads matplotlib

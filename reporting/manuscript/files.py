@@ -59,14 +59,15 @@ _MACRO = (
 )
 
 
-def paper_files(paper: Manuscript) -> dict[str, bytes]:
+def paper_files(paper: Manuscript, *, drawn: bool = True) -> dict[str, bytes]:
     """Return a mapping from the path of each file in the paper's folder to its contents.
 
-    Raises TableError or CurveError if a table or a figure does not fit its study.
+    Without `drawn`, which takes most of the time, drawings are empty. Raises TableError or CurveError if a
+    table or a figure does not fit its study.
     """
     files = dict[str, bytes]()
     for now in paper.studies:
-        files |= _study_files(paper, now)
+        files |= _study_files(paper, now, drawn=drawn)
     texts = {
         NUMBERS: _numbers(paper.numbers),
         "appendix.tex": (line for now in paper.studies for line in _appendix(now)),
@@ -104,7 +105,7 @@ def _encode(lines: Iterable[str]) -> bytes:
     return "\n".join([_HEADER, *lines, ""]).encode()
 
 
-def _study_files(paper: Manuscript, now: Snapshot) -> Iterator[tuple[str, bytes]]:
+def _study_files(paper: Manuscript, now: Snapshot, *, drawn: bool) -> Iterator[tuple[str, bytes]]:
     """Yield the path and content of each table and figure of a study. Figures need results in the store."""
     study, keys = now.study, paper.keys
     for table in _study_tables(paper, now):
@@ -113,10 +114,9 @@ def _study_files(paper: Manuscript, now: Snapshot) -> Iterator[tuple[str, bytes]
     specs = [each for each in study.curves if each.name in shown]
     for curve in now.curves(specs) if len(now.own_outcomes) else ():
         name = file_stem(f"{study.name}/figure-{curve.name}")
-        drawn = draw_bare(curve, "pdf")
-        yield f"{name}.pdf", drawn
-        yield f"{name}.svg", draw_bare(curve, "svg")
-        written = figure_float(study, curve, f"{keys.paper.folder}/{name}.pdf", drawn)
+        yield f"{name}.pdf", draw_bare(curve, "pdf") if drawn else b""
+        yield f"{name}.svg", draw_bare(curve, "svg") if drawn else b""
+        written = figure_float(study, curve, f"{keys.paper.folder}/{name}.pdf")
         yield f"{name}.tex", _encode([r"% \usepackage{graphicx}", f"% data {_hash(curve)}", written])
 
 

@@ -84,7 +84,7 @@ def check_text(paper: Manuscript, text: Path) -> TextCheck:
     """
     numbers, record = paper.folder / NUMBERS, read_record(paper.folder)
     built = dict(_DEFINED.findall(_read(numbers))) if numbers.is_file() else {}
-    made, tables = paper_files(paper), tables_by_file(paper)
+    made, tables = paper_files(paper, drawn=False), tables_by_file(paper)
     incomplete = incomplete_tables(tables)
     copies, guesses = _copies(paper.numbers, built), _guesses(paper.numbers, record, tables)
 

@@ -32,7 +32,6 @@ COLUMN_FIGURE = 0.6 * 460
 """The maximum width, in points, of a figure that fits into one of two columns."""
 
 _BREAKS = re.compile(r"(?<=[,=+/])(?=\S)|(?<=\\_)(?=\S)")
-_MEDIA_BOX = re.compile(rb"/MediaBox \[ ?\S+ \S+ (\S+) ")
 _HASH_PART = 8
 _PACKAGES = r"% \usepackage[T1]{fontenc} \usepackage{textcomp,graphicx}"
 
@@ -55,8 +54,7 @@ def latex_section(study: Study, store: Store, *, form: str = "latex") -> LatexSe
     curves = inputs.curves() if len(inputs.own_outcomes) else []
     files = [f"{file_stem(f'{study.name}-{curve.name}')}.pdf" for curve in curves]
     figures = {file: draw_bare(curve, "pdf") for file, curve in zip(files, curves, strict=True)}
-    drawings = zip(curves, figures.items(), strict=True)
-    floats = [*tables, *(figure_float(study, curve, *drawing) for curve, drawing in drawings)]
+    floats = [*tables, *(figure_float(study, *drawing) for drawing in zip(curves, files, strict=True))]
     packages = tables[0].partition("\n")[0] if tables else _PACKAGES
     lines = [
         f"% Results of the study {study.name}, written by activemem {__version__}.",
@@ -100,14 +98,12 @@ def file_stem(name: str) -> str:
     return name.replace(".", "-")
 
 
-def figure_float(study: Study, curve: Curve, file: str, drawn: bytes) -> str:
-    """Return a LaTeX float for a figure and its PDF file `drawn`, with the label `fig:STUDY-FIGURE`.
+def figure_float(study: Study, curve: Curve, file: str) -> str:
+    """Return a LaTeX float for a figure and its PDF file, with the label `fig:STUDY-FIGURE`.
 
     A wide figure spans both columns; no figure is wider than the surrounding text.
     """
-    # the width of the drawing is the width of the PDF's page
-    found = _MEDIA_BOX.search(drawn)
-    environment = "figure" if found and float(found[1]) <= COLUMN_FIGURE + 1 else "figure*"
+    environment = "figure" if curve.measure_width() <= COLUMN_FIGURE + 1 else "figure*"
     caption = " ".join([f"{curve.caption}.", *curve.notes])
     return "\n".join(
         [

@@ -22,9 +22,13 @@ def block(name):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Return a folder with the page's paper, built by its command."""
+    """Return a folder with the page's paper and the results of its studies, built by its command."""
     made = tmp_path_factory.mktemp("paper")
-    (made / "results").symlink_to(ROOT / "studies" / "results")
+    for dataset in ("trials", "metrics"):
+        (made / "results" / dataset).mkdir(parents=True)
+        for study in ("which-mixer", "muon-small"):
+            committed = ROOT / "studies" / "results" / dataset / study
+            (made / "results" / dataset / study).symlink_to(committed)
     (made / "paper.toml").write_text(block("toml paper"), encoding="utf-8")
     (made / "main.tex").write_text(block("latex"), encoding="utf-8")
     assert run(made, "build", "paper.toml").exit_code == 0

@@ -9,6 +9,8 @@ from __future__ import annotations
 import io
 import math
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -51,9 +53,7 @@ def draw(curve: Curve, file_format: FigureFormat) -> bytes:
 def draw_with_areas(curve: Curve, file_format: FigureFormat) -> tuple[bytes, list[HoverArea]]:
     """Draw a figure. Return the bytes of its file, and the areas of its marks with their values."""
     areas = list[HoverArea]()
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(SETTINGS)  # pyright: ignore[reportCallIssue, reportArgumentType] -- names of settings are texts
+    with _own_settings():
         figure = _figure(curve, areas)
         file = io.BytesIO()
         about = _REPRODUCIBLE_METADATA[file_format] | (
@@ -62,6 +62,20 @@ def draw_with_areas(curve: Curve, file_format: FigureFormat) -> tuple[bytes, lis
         figure.savefig(file, format=file_format, dpi=_DPI if file_format == "png" else 72, metadata=about)
     data = file.getvalue()
     return _PATH.sub(_shorter, data) if file_format == "svg" else data, areas
+
+
+def measure_width(curve: Curve) -> float:
+    """Return the width of a figure's file in points, without writing it."""
+    with _own_settings():
+        return 72 * _figure(curve, []).get_figwidth()
+
+
+@contextmanager
+def _own_settings() -> Iterator[None]:
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(SETTINGS)  # pyright: ignore[reportCallIssue, reportArgumentType] -- names of settings are texts
+        yield
 
 
 def _shorter(path: re.Match[bytes]) -> bytes:
