@@ -13,7 +13,7 @@ from activemem.grammar import Recipe, analyse
 from ..grammar.strategies import closed_recipes
 from .example_blocks import SEQUENCE_BLOCKS
 
-FEW, MANY = (settings(deadline=None, max_examples=number) for number in (8, 60))
+FEW, MANY = (settings(deadline=None, max_examples=number) for number in (5, 60))
 SMALL, LARGE = (closed_recipes(tuple(SEQUENCE_BLOCKS), most).map(Recipe) for most in (4, 8))
 WAYS = {"causal": st.booleans(), "norm": st.sampled_from(["pre", "post"])}
 SIZES = {"d_model": st.integers(1, 9), "vocab": st.integers(1, 30), **WAYS}

@@ -33,7 +33,7 @@ from activemem.grammar import (
 
 from .strategies import CLOSED_RECIPES, blocks, compound, parameter_values
 
-QUICK, MEASURED = (settings(deadline=None, max_examples=number) for number in (80, 20))
+QUICK, MEASURED = (settings(deadline=None, max_examples=number) for number in (40, 10))
 
 HOLES = st.sampled_from(["a", "mixer", "n_2"]).map(HoleNode)
 

@@ -35,7 +35,7 @@ from activemem.grammar import (
 from ..golden import GoldenTexts
 
 QUICK = settings(
-    deadline=None, max_examples=120, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
+    deadline=None, max_examples=50, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
 )
 MOST_WAYS = 400
 

@@ -68,7 +68,7 @@ def test_every_truncation_is_found(kind):
             verify_checksum(FILES[kind][:length])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(
     start=st.integers(0, len(TRIAL)),
     removed=st.integers(0, 200),

@@ -80,7 +80,7 @@ def test_metrics_of_some_trials_are_theirs_alone(store):
     assert store.metrics([]).is_empty()
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     texts=st.lists(st.text(), min_size=4, max_size=4),
     numbers=st.lists(st.integers(-LARGEST - 1, LARGEST), min_size=3, max_size=3),

@@ -373,7 +373,7 @@ KEYS = st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.tuples(KEYS, VALUES), min_size=1, max_size=4), st.integers(0, 20))
 def test_a_study_is_loaded_or_all_its_faults_are_reported_and_nothing_else_happens(changes, without):
     lines = TEXT.splitlines(keepends=True)
