@@ -116,15 +116,15 @@ def test_samplers_propose_what_is_new_on_any_rung_and_continue_where_a_search_wa
     tmp_path, notes, sampler
 ):
     chosen = "{ name = 'evolution', population = 12 }" if sampler == "evolution" else sampler
-    changes = [f"search.sampler={chosen}", "search.trials=30", "search.scheduler.reduction=2"]
+    changes = [f"search.sampler={chosen}", "search.trials=20", "search.scheduler.reduction=2"]
     whole, parts = Store(tmp_path / "whole"), Store(tmp_path / "parts")
     at_once = search(WIDER, whole, loss, notes, changes)
     trained = []
-    while more := search(WIDER, Store(parts.root), loss, notes, changes, max_trials=19):
+    while more := search(WIDER, Store(parts.root), loss, notes, changes, max_trials=13):
         trained += more
     assert trained == at_once
     assert Search(load_study(WIDER, changes), whole, "again", notes)._ask_tell.rung
-    assert len({values["k"] for values, _ in at_once}) == 30
+    assert len({values["k"] for values, _ in at_once}) == 20
 
 
 def test_a_point_that_fails_goes_no_further_and_the_baseline_is_trained_whole(store, notes):
