@@ -24,7 +24,7 @@ NAME = {"name": "far"}
 STUDY = study_text(
     study={"name": "far", "title": "Beyond the lengths of training"},
     model={"recipe": "{mixer} >> ff(16)", "d_model": 16},
-    task={"name": "not", "test_lengths": [8, 16, 32], "test_examples": 24},
+    task={"name": "not", "test_lengths": [8, 16, 32], "test_examples": 24, "dev_examples": 24},
     train={
         "optimizer": {"name": "adam", "lr": 0.01},
         "batch_size": 8,
@@ -169,7 +169,7 @@ def test_tests_and_more_dev_sequences_change_nothing_of_a_training():
 @pytest.mark.parametrize("device", ["cpu", CUDA])
 def test_a_training_at_drawn_lengths_resumes_bit_for_bit_from_within_an_epoch(device, monkeypatch):
     monkeypatch.setattr(torch.backends.cudnn, "deterministic", True)  # else convolutions add in any order
-    made = settings({"test_lengths": [20], "test_examples": 5}, lengths=(1, 12))
+    made = settings({"test_lengths": [20], "test_examples": 5, "dev_examples": 12}, lengths=(1, 12))
     whole = Training.begin(made, torch.device(device))
     expected = [whole.advance(), whole.advance()]
     states = []
@@ -185,7 +185,7 @@ def test_a_training_at_drawn_lengths_resumes_bit_for_bit_from_within_an_epoch(de
 
 
 def test_the_operations_are_those_of_the_lengths_that_were_drawn():
-    made = settings(lengths=(1, 12))
+    made = settings({"dev_examples": 12}, lengths=(1, 12))
     training, tokens = Training.begin(made, CPU), []
     loss = training.objective.loss
     training.objective.loss = lambda *given: (loss(*given), tokens.append(training.objective.batch))[0]

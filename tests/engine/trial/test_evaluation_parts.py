@@ -12,9 +12,10 @@ from activemem.studies.schema import TrialSettings
 
 from ...quick_cases import one_in
 from ...registry_entries import replace_entry
+from ..text_factories import tiny_corpus
 
 CPU = torch.device("cpu")
-STREAM = {"name": "language_model", "corpus": "paradise-lost", "context": 32, "dev_tokens": 2000}
+STREAM = {"name": "language_model", "corpus": "tiny", "context": 32, "dev_tokens": 1000}
 TASKS_WITH_BATCHES = {
     "stream": ("conv(k=3)", STREAM),
     "lines": ("lstm", STREAM | {"batching": "lines"}),
@@ -26,7 +27,9 @@ TASKS_WITH_BATCHES = {
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    return tmp_path_factory.mktemp("data")
+    folder = tmp_path_factory.mktemp("data")
+    with tiny_corpus(folder):
+        yield folder
 
 
 @pytest.fixture

@@ -21,9 +21,10 @@ from activemem.studies.schema import TrialSettings
 
 from ...registry_entries import replace_entry
 from ...study_texts import study_text
+from ..text_factories import tiny_corpus
 
 CPU = torch.device("cpu")
-TEXT = {"name": "language_model", "corpus": "paradise-lost", "context": 64, "dev_tokens": 200}
+TEXT = {"name": "language_model", "corpus": "tiny", "context": 64, "dev_tokens": 200}
 LINES = TEXT | {"batching": "lines"}
 SHORT = {"dev_examples": 8, "test_examples": 4}
 PARITY = {"name": "parity", "lengths": [3, 20], "test_lengths": [70]} | SHORT
@@ -70,6 +71,14 @@ def _blocks(monkeypatch):
         replace_entry(BLOCKS, name, module)
 
 
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Return a data folder with the corpus `tiny`."""
+    folder = tmp_path_factory.mktemp("data")
+    with tiny_corpus(folder):
+        yield folder
+
+
 @pytest.fixture
 def few(monkeypatch):
     """Use few sequences, for fast scoring."""
@@ -105,14 +114,14 @@ def settings(recipe, task, **train):
         ("gated(k=1) >> conv(k=3)", COMPRESSION),  # the last token alone has nothing to look at
     ],
 )
-def test_a_model_that_looks_ahead_is_found_once_it_is_trained(recipe, task, tmp_path):
+def test_a_model_that_looks_ahead_is_found_once_it_is_trained(recipe, task, data):
     with pytest.raises(LeakError, match=r"sees the future: .* \d+ "):
-        Training.begin(settings(recipe, task), CPU, tmp_path).advance()
+        Training.begin(settings(recipe, task), CPU, data).advance()
 
 
 @pytest.mark.parametrize(("block", "steps"), [("twelve", 0), ("gated", 2)])
-def test_a_block_of_others_that_looks_ahead_at_once_is_found_before_the_first_step(block, steps, tmp_path):
-    trained = Training.begin(settings(f"conv(k=3) >> {block}(k=1)", TEXT), CPU, tmp_path)
+def test_a_block_of_others_that_looks_ahead_at_once_is_found_before_the_first_step(block, steps, data):
+    trained = Training.begin(settings(f"conv(k=3) >> {block}(k=1)", TEXT), CPU, data)
     with pytest.raises(LeakError):
         trained.advance()
     assert trained.step == steps
@@ -136,10 +145,10 @@ def test_a_pack_takes_no_step_of_a_block_of_others_that_looks_ahead_at_once(tmp_
 
 
 @pytest.mark.parametrize("block", ["twelve", "gated"])
-def test_a_decoder_that_looks_ahead_is_found(few, block, tmp_path):
+def test_a_decoder_that_looks_ahead_is_found(few, block, data):
     asked = settings(f"seq2seq(conv(k=3), conv(k=3) >> {block}(k=1))", {"name": "reverse_copy"})
     with pytest.raises(LeakError, match="sees the future"):
-        Training.begin(asked, CPU, tmp_path).advance()
+        Training.begin(asked, CPU, data).advance()
 
 
 @pytest.mark.heavy
@@ -179,8 +188,8 @@ def test_only_the_tested_length_may_be_long_enough_to_show_a_distant_leak(tmp_pa
         pytest.param("neural_gpu(width=2)", marks=pytest.mark.heavy),
     ],
 )
-def test_decoders_that_do_not_are_trained(few, recipe, tmp_path):
-    trained = Training.begin(settings(recipe, {"name": "reverse_copy"}), CPU, tmp_path)
+def test_decoders_that_do_not_are_trained(few, recipe, data):
+    trained = Training.begin(settings(recipe, {"name": "reverse_copy"}), CPU, data)
     for _ in range(2):
         trained.advance()
 
@@ -194,15 +203,15 @@ def test_decoders_that_do_not_are_trained(few, recipe, tmp_path):
     ],
 )
 @pytest.mark.parametrize("task", [TEXT, LINES], ids=["stream", "lines"])
-def test_language_models_that_do_not_are_trained(recipe, task, tmp_path):
-    trained = Training.begin(settings(recipe, task, precision="float32"), CPU, tmp_path)
+def test_language_models_that_do_not_are_trained(recipe, task, data):
+    trained = Training.begin(settings(recipe, task, precision="float32"), CPU, data)
     for _ in range(2):
         trained.advance()
 
 
 @pytest.mark.parametrize("recipe", ["conv(k=3)", "twelve(k=1)"])
-def test_where_a_gpu_has_no_memory_for_the_copy_the_cpu_looks(recipe, tmp_path, caplog):
-    trained = Training.begin(settings(recipe, TEXT), CPU, tmp_path)
+def test_where_a_gpu_has_no_memory_for_the_copy_the_cpu_looks(recipe, data, caplog):
+    trained = Training.begin(settings(recipe, TEXT), CPU, data)
     view, asked = trained.objective.causal_view(), []
 
     def outputs(model, rows):
@@ -222,8 +231,8 @@ def test_where_a_gpu_has_no_memory_for_the_copy_the_cpu_looks(recipe, tmp_path, 
     assert "on the CPU" in caplog.text
 
 
-def test_other_exceptions_are_not_taken_for_a_lack_of_memory(tmp_path):
-    trained = Training.begin(settings("conv(k=3)", TEXT), CPU, tmp_path)
+def test_other_exceptions_are_not_taken_for_a_lack_of_memory(data):
+    trained = Training.begin(settings("conv(k=3)", TEXT), CPU, data)
 
     def outputs(model, rows):
         raise RuntimeError("expected another shape")
@@ -239,14 +248,14 @@ def test_other_exceptions_are_not_taken_for_a_lack_of_memory(tmp_path):
         ("seq2seq(sa(heads=2, head_width=4), lstm, attention=bahdanau)", {"name": "reverse_copy"}),
     ],
 )
-def test_a_view_looks_wherever_model_and_inputs_are(few, recipe, task, tmp_path):
-    trained = Training.begin(settings(recipe, task), CPU, tmp_path)
+def test_a_view_looks_wherever_model_and_inputs_are(few, recipe, task, data):
+    trained = Training.begin(settings(recipe, task), CPU, data)
     view = trained.objective.causal_view()
     found = view.outputs(trained.model.to("meta"), view.inputs[None].to("meta"))
     assert found.is_meta and len(found[0]) in (len(view.inputs), len(view.inputs) - 1)
 
 
-def test_no_table_shows_a_number_of_a_model_that_sees_its_future(tmp_path):
+def test_no_table_shows_a_number_of_a_model_that_sees_its_future(data, tmp_path):
     text = study_text(
         model={"recipe": "{mixer}"},
         task=TEXT,
@@ -257,7 +266,7 @@ def test_no_table_shows_a_number_of_a_model_that_sees_its_future(tmp_path):
     path = tmp_path / "tiny.toml"
     path.write_text(text, encoding="utf-8")
     study, store = load_study(path), Store(tmp_path / "results")
-    summary = run_study(study, store, ONE_CPU, NOBODY, local=True)
+    summary = run_study(study, store, replace(ONE_CPU, data=data), NOBODY, local=True)
     assert (summary.done, summary.failed) == (1, 1)
     (row,) = store.trials().filter(status="failed").to_dicts()
     assert row["reason"].startswith("sees the future")

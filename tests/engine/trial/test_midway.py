@@ -11,11 +11,13 @@ from activemem.engine.objectives import seq2seq
 from activemem.engine.trial import Training
 from activemem.studies.schema import TrialSettings
 
+from ..text_factories import tiny_corpus
+
 CPU = torch.device("cpu")
 STEPS, EPOCHS = 4, 2
 LEFT_AFTER = {"tagging": (1, STEPS, STEPS + 2), "drawn lengths": (STEPS, STEPS + 2), "stream": (1, STEPS + 2)}
 """The steps at which trainings are interrupted; most kinds of task use only the last of them."""
-LANGUAGE = {"name": "language_model", "corpus": "paradise-lost", "context": 16, "dev_tokens": 200}
+LANGUAGE = {"name": "language_model", "corpus": "tiny", "context": 16, "dev_tokens": 200}
 KINDS = {
     "tagging": (
         {"name": "reverse"},
@@ -141,7 +143,9 @@ def _short_evaluations(monkeypatch):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("data")
+    folder = tmp_path_factory.mktemp("data")
+    with tiny_corpus(folder):
+        yield folder
 
 
 @pytest.mark.parametrize(
