@@ -43,25 +43,13 @@ def loaded(run_python, *commands, before=""):
     return dict(zip(map(" ".join, commands), found, strict=True))
 
 
-def test_help_of_all_loads_nothing_heavy_at_all(run_python):
-    found = loaded(run_python, ("--help",), ("--version",))
-    assert found == {"--help": set(), "--version": set()}
-
-
-def test_help_and_recipes_load_no_more_than_typer_does(run_python):
-    found = loaded(
-        run_python,
-        ("study", "run", "--help"),
-        ("recipe", "check", "sa"),
-        ("list", "blocks"),
-    )
-    assert {command: names - {"pydantic"} for command, names in found.items() if names - {"pydantic"}} == {}
-
-
-def test_studies_and_tables_load_neither_torch_nor_ray(run_python, tiny):
+def test_commands_load_no_more_than_they_need(run_python, tiny, tmp_path, monkeypatch):
     make_partial_store(tiny)
-    found = loaded(
-        run_python,
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    help_of_all = ("--help",), ("--version",)
+    recipes = ("study", "run", "--help"), ("recipe", "check", "sa"), ("list", "blocks")
+    studies = (
+        ("study", "list"),
         ("study", "status", "tiny"),
         ("study", "query", "SELECT * FROM metrics"),
         ("table", "render", "tiny", "--published"),
@@ -71,13 +59,19 @@ def test_studies_and_tables_load_neither_torch_nor_ray(run_python, tiny):
         ("data", "list"),
         ("data", "check", "paradise-lost"),
     )
-    heavy = {"torch", "ray", "optuna", "rich", "matplotlib"}
-    assert {command: names & heavy for command, names in found.items() if names & heavy} == {}
+    first_plan = ("study", "plan", "tiny.toml")
+    found = loaded(run_python, *help_of_all, *recipes, *studies, first_plan)
 
+    def loaded_by(commands, allowed):
+        names = {command: found[" ".join(command)] - allowed for command in commands}
+        return {command: each for command, each in names.items() if each}
 
-def test_a_first_list_of_studies_loads_no_torch(run_python, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert "torch" not in loaded(run_python, ("study", "list"))["study list"]
+    assert loaded_by(help_of_all, set()) == {}
+    assert loaded_by(recipes, {"pydantic"}) == {}  # no more than typer does
+    light = {"pydantic", "polars", "numpy", "pyarrow"}
+    assert loaded_by(studies, light) == {}  # neither torch nor Ray
+    assert "torch" in found["study plan tiny.toml"]
+    assert "torch._dynamo" not in found["study plan tiny.toml"]
 
 
 @pytest.mark.heavy
@@ -90,14 +84,13 @@ def test_costs_that_are_remembered_load_no_torch(process, run_python, tiny, tmp_
     assert not any("torch" in names for names in loaded(run_python, *commands).values())
 
 
-@pytest.mark.parametrize(
-    "before",
-    ["", pytest.param(TRITON, marks=pytest.mark.heavy)],
-    ids=["alone", "with triton, as torch for GPUs brings it"],
-)
-def test_a_first_plan_loads_torch_without_its_compiler(run_python, tiny, tmp_path, monkeypatch, before):
+@pytest.mark.heavy
+def test_a_first_plan_loads_torch_without_its_compiler_where_triton_is(
+    run_python, tiny, tmp_path, monkeypatch
+):
+    """Torch for GPUs brings Triton along."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    names = loaded(run_python, ("study", "plan", "tiny.toml"), before=before)["study plan tiny.toml"]
+    names = loaded(run_python, ("study", "plan", "tiny.toml"), before=TRITON)["study plan tiny.toml"]
     assert "torch" in names
     assert "torch._dynamo" not in names
 
