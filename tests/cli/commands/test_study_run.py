@@ -265,14 +265,26 @@ def test_a_part_of_a_study_is_forgotten_and_the_rest_gets_another_name(run, tiny
     assert run("study", "rename", "tiny", "other").exit_code == 2
 
 
+FORGET_TWICE = """
+from activemem.cli.app import main
+from activemem.storage import Store
+for _ in range(2):
+    try:
+        main()
+    except SystemExit as end:
+        print(f"{len(Store('results').trials())} trials, exit status {end.code or 0}")
+"""
+
+
 def test_a_terminal_is_asked_before_a_longer_training_is_removed(tiny):
     store = make_partial_store(tiny)
     ours, theirs = os.openpty()
-    for answer, status in ((b"n\n", 1), (b"y\n", 0)):
-        os.write(ours, answer)
-        command = [sys.executable, "-m", "activemem", "study", "forget", "tiny"]
-        assert subprocess.run(command, stdin=theirs, stderr=theirs, check=False).returncode == status
-        assert store.trials().is_empty() == (status == 0)
+    os.write(ours, b"n\ny\n")
+    command = [sys.executable, "-c", FORGET_TWICE, "study", "forget", "tiny"]
+    done = subprocess.run(command, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE, check=False)
+    told = re.findall(r"\d trials, exit status \d", done.stdout.decode())
+    assert told == ["7 trials, exit status 1", "0 trials, exit status 0"]
+    assert store.trials().is_empty()
     assert "Remove 7 trials of tiny, which took 7.0 min?" in os.read(ours, 4096).decode()
     os.close(ours)
     os.close(theirs)

@@ -13,15 +13,15 @@ from activemem.storage import Store
 from ...study_texts import study_text
 
 
-def search(**settings):
-    """Return a search over the learning rates of two mixers, with three seeds per point."""
+def search(epochs=3, points=4, **settings):
+    """Return a search over the learning rates of three mixers, with three seeds per point."""
     return load_study(
         study_text(
             model={"recipe": "2 * ({mixer} >> ff(8))", "dropout": 0.1},
             task={"name": "reverse"},
-            train={"epochs": 3, "steps_per_epoch": 5, "optimizer": {"name": "adam", "lr": "{lr}"}},
+            train={"epochs": epochs, "steps_per_epoch": 5, "optimizer": {"name": "adam", "lr": "{lr}"}},
             factors={"seed": [0, 1, 2]},
-            search={"sampler": "random", "trials": 4, "metric": "loss", **settings},
+            search={"sampler": "random", "trials": points, "metric": "loss", **settings},
             space={"mixer": "choice(conv(k=3), sa(heads=2), lstm)", "lr": "real(1e-4, 1e-2, log=true)"},
         )
     )
@@ -45,7 +45,7 @@ def assert_rows_equal(packed, alone):
         }
         for store in (packed, alone)
     )
-    assert len(found) == 12 and found.keys() == expected.keys()
+    assert found.keys() == expected.keys()
     for trial, row in expected.items():
         assert found[trial].pop("status") == row.pop("status")
         found[trial].pop("tokens_per_s", None), row.pop("tokens_per_s", None)
@@ -63,6 +63,7 @@ def test_seeds_of_a_point_train_together_to_the_rows_of_trials_alone(stores, not
     run(study, alone, notes, "off")
     run(study, packed, notes, 4)
     assert_rows_equal(packed, alone)
+    assert len(packed.trials()) == 12
     assert set(packed_steps(alone)) == {0}
     ended = packed.trials().filter(status="done")["packed_steps"].to_list()
     assert ended and set(ended) == {15}
@@ -71,7 +72,7 @@ def test_seeds_of_a_point_train_together_to_the_rows_of_trials_alone(stores, not
 @pytest.mark.usefixtures("returning_handlers")
 def test_a_search_that_is_stopped_within_a_pack_resumes_from_there(stores, notes, monkeypatch):
     alone, packed = stores
-    study, step, taken = search(), StackedSteps.step, []
+    study, step, taken = search(epochs=2, points=2), StackedSteps.step, []
     run(study, alone, notes, "off")
 
     def interrupting(steps):
@@ -82,6 +83,6 @@ def test_a_search_that_is_stopped_within_a_pack_resumes_from_there(stores, notes
 
     monkeypatch.setattr(StackedSteps, "step", interrupting)
     assert run(study, packed, notes, 4).stopped
-    assert run(study, packed, notes, 4).done == 12
+    assert run(study, packed, notes, 4).done == 6
     assert_rows_equal(packed, alone)
-    assert len(taken) == 4 * 15
+    assert len(taken) == 2 * 10

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ...forked_commands import run_program
 from ...golden import GoldenTexts
 
 SPEC = """\
@@ -90,12 +91,13 @@ for name in ("keep >> whole", "burst", "kep"):
     golden(run(site, "-c", program).stdout.splitlines())
 
 
-def test_a_block_without_a_module_cannot_be_built(site: Path, golden: GoldenTexts):
-    program = """
+def test_a_block_without_a_module_cannot_be_built(site: Path, tmp_path: Path, golden: GoldenTexts):
+    program = tmp_path / "build.py"
+    program.write_text("""
 from activemem import build
 try:
     build("keep >> whole >> sa", d_model=8, vocab=5)
 except ValueError as error:
     print(error)
-"""
-    golden(run(site, "-c", program).stdout.splitlines())
+""")
+    golden(run_program(program, environment={"PYTHONPATH": str(site)}).stdout.splitlines())
