@@ -14,11 +14,17 @@ OPTIONAL = {"transformers"}
 
 
 @cache
+def tree_of(path: Path) -> ast.Module:
+    """Return the syntax tree of a file."""
+    return ast.parse(path.read_bytes())
+
+
+@cache
 def syntax_trees() -> dict[Path, ast.Module]:
     """Return the syntax tree of every module by its path."""
     paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
     assert len(paths) > 200
-    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    return {path: tree_of(path) for path in paths}
 
 
 @cache

@@ -6,14 +6,14 @@ import re
 import pytest
 
 from .golden import GoldenTexts, read_texts
-from .product_classes import ROOT
+from .product_classes import ROOT, nodes_of, tree_of
 
 TESTS = ROOT / "tests"
 
 
 def golden_tests(path):
     """Return the names of the tests of a module that compare golden texts."""
-    functions = (node for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, ast.FunctionDef))
+    functions = (node for node in nodes_of(tree_of(path)) if isinstance(node, ast.FunctionDef))
     return {node.name for node in functions if "golden" in [each.arg for each in node.args.args]}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from activemem.studies.presentation import kinds_of
 
-from .product_classes import ROOT, syntax_trees
+from .product_classes import ROOT, nodes_of, syntax_trees, tree_of
 
 OUTSIDE = ("tests", "docs", "bench", "build")
 TOPS = [path.parent for path in ROOT.glob("*/__init__.py") if path.parent.name not in OUTSIDE]
@@ -34,14 +34,14 @@ def test_the_list_of_packages_has_every_room():
 @cache
 def trees():
     """Return the syntax tree of every module by its path."""
-    outside = {path: ast.parse(path.read_text(encoding="utf-8")) for path in ROOT.glob("*.py")}
+    outside = {path: tree_of(path) for path in ROOT.glob("*.py")}
     return {path.relative_to(ROOT): tree for path, tree in (outside | syntax_trees()).items()}
 
 
 def test_no_two_classes_share_a_name():
     owners = defaultdict(list)
     for path, tree in trees().items():
-        for node in ast.walk(tree):
+        for node in nodes_of(tree):
             if isinstance(node, ast.ClassDef):
                 owners[node.name].append(str(path))
     assert {name: paths for name, paths in owners.items() if len(paths) > 1} == {}
@@ -49,7 +49,7 @@ def test_no_two_classes_share_a_name():
 
 def imports_engine(path, tree):
     """Return whether a module of the command line imports the engine, for types or when it runs."""
-    found = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    found = (node for node in nodes_of(tree) if isinstance(node, ast.ImportFrom))
     return any(
         node.level == len(path.parts) and (node.module or "").partition(".")[0] == "engine" for node in found
     )
@@ -73,14 +73,10 @@ def test_no_module_asks_of_which_kind_a_table_or_figure_is():
     calls = (
         (path, ast.unparse(node))
         for path, tree in trees().items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
+        for node in nodes_of(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance"
     )
-    found = {
-        f"{path}: {text}"
-        for path, text in calls
-        if text.startswith("isinstance(") and kinds & set(re.findall(r"\w+", text))
-    }
+    found = {f"{path}: {text}" for path, text in calls if kinds & set(re.findall(r"\w+", text))}
     assert found == set(), "add a question to TableKind or CurveKind instead"
 
 
@@ -108,7 +104,7 @@ def test_a_face_has_every_name_that_it_lists(room):
 
 def deep_imports(path):
     """Yield the names that a test imports from a module instead of from a folder."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(tree_of(path)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "activemem":
             module = ROOT.joinpath(*node.module.split(".")[1:])
             private = [f"{node.module}.{each.name}" for each in node.names if re.match("_[a-z]", each.name)]
