@@ -33,6 +33,11 @@ def _forms():
     return jsonschema.Draft202012Validator(pages_schema())
 
 
+@cache
+def _fields_of(form):
+    return TypeAdapter(PAGES[form]).json_schema(mode="serialization")["properties"]
+
+
 def _form_of(words, page):
     """Return the name of the form of a command's page."""
     if words[0] == "show":
@@ -52,8 +57,7 @@ def run():
             is_faulty_study = done.exit_code == 2 and arguments[0] != "recipe"
             form = "COMMAND FAULTY_STUDY" if is_faulty_study else _form_of(arguments[:2], page)
             _forms().validate({form: page})
-            fields = TypeAdapter(PAGES[form]).json_schema(mode="serialization")["properties"]
-            assert page.keys() == {"schema", *fields}
+            assert page.keys() == {"schema", *_fields_of(form)}
         return done
 
     return invoke

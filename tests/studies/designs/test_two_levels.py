@@ -16,6 +16,7 @@ from activemem.studies.designs import (
 )
 
 RESOLUTIONS = {"III": 3, "IV": 4, "V": 5}
+DIGIT = 16  # bits for a number of sets, of which there are 6,435 at most
 
 
 def word_lengths(columns):
@@ -23,12 +24,11 @@ def word_lengths(columns):
 
     A word is a set of columns whose sum is zero, so it has been found once the last of its columns is read.
     """
-    counts = {0: np.eye(1, len(columns) + 1, dtype=int)[0]}  # by sum: the numbers of sets by their size
+    counts = {0: 1}  # by sum: the numbers of sets by their size, each in DIGIT bits of one number
     for column in columns:
-        longer = {total ^ column: np.roll(sizes, 1) for total, sizes in counts.items()}
-        zero = np.zeros(len(columns) + 1, dtype=int)
-        counts = {key: counts.get(key, zero) + longer.get(key, zero) for key in counts.keys() | longer.keys()}
-    return tuple(counts[0][1:].tolist())
+        longer = {total ^ column: sizes << DIGIT for total, sizes in counts.items()}
+        counts = {key: counts.get(key, 0) + longer.get(key, 0) for key in counts.keys() | longer.keys()}
+    return tuple(counts[0] >> DIGIT * size & (1 << DIGIT) - 1 for size in range(1, len(columns) + 1))
 
 
 @pytest.mark.parametrize("name", RESOLUTIONS)
