@@ -139,14 +139,15 @@ def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequenc
     when a file was written is null in its rows.
     """
     schema = SCHEMAS[dataset]  # files of earlier versions lack its last columns
-    empty = pl.LazyFrame(schema={**schema, RANK: pl.Int32()}).select(*columns, RANK)
+    if not file_batches:
+        return pl.LazyFrame(schema={**{name: schema[name] for name in columns}, RANK: pl.Int32()})
     frames = [
         pl.scan_parquet(list(batch), schema=schema, missing_columns="insert").select(
             *columns, pl.lit(rank, dtype=pl.Int32).alias(RANK)
         )
         for rank, batch in enumerate(file_batches)
     ]
-    return pl.concat([empty, *frames])
+    return pl.concat(frames)
 
 
 def batches(contents: Mapping[Path, bytes]) -> list[list[bytes]]:
@@ -282,6 +283,8 @@ def with_probes(quarantine: Quarantine, trials: pl.DataFrame, names: Collection[
 
 def with_adopters(quarantine: Quarantine, trials: pl.DataFrame) -> pl.DataFrame:
     """Add a column `taken`, null for none, with the studies that have adopted a trial's result."""
+    if not quarantine.layout.partitions("taken"):
+        return trials
     rows = read_adopted(quarantine)
     takers = rows.group_by("trial", maintain_order=True).agg(taken=pl.struct("study", "factors", "at"))
     return trials.join(takers, on="trial", how="left", maintain_order="left") if len(takers) else trials
