@@ -10,6 +10,7 @@ import ast
 import datetime
 import inspect
 import json
+import linecache
 import textwrap
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -65,18 +66,40 @@ def key_descriptions(model: type[BaseModel]) -> dict[str, str]:
     found: dict[str, str] = {}
     for base in reversed(model.__mro__[: model.__mro__.index(BaseModel)]):
         try:
-            [definition] = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+            told = _field_docstrings(base)
         except (OSError, TypeError):  # a class of an interactive session
-            found |= dict.fromkeys(model.model_fields.keys() - found, "")
-            continue
-        assert isinstance(definition, ast.ClassDef), "the source of a class"
-        for key, below in pairwise(definition.body):
-            match key, below:
-                case (
-                    ast.AnnAssign(target=ast.Name(id=name)),
-                    ast.Expr(value=ast.Constant(value=str(text))),
-                ) if name in model.model_fields:
-                    found[name] = inspect.cleandoc(text)
+            told = dict.fromkeys(model.model_fields.keys() - found, "")
+        found |= {name: text for name, text in told.items() if name in model.model_fields}
+    return found
+
+
+def _field_docstrings(cls: type) -> dict[str, str]:
+    """Return the docstrings below the fields of a class. Raise OSError or TypeError without its source."""
+    file = inspect.getsourcefile(cls) or ""
+    linecache.checkcache(file)
+    # of the whole file at once, which `inspect.getsource` would parse again for each class
+    told = _docstrings_by_class("".join(linecache.getlines(file))).get(cls.__qualname__)
+    if told is None:
+        told = _docstrings_by_class(textwrap.dedent(inspect.getsource(cls)))[cls.__name__]
+    return told
+
+
+@cache
+def _docstrings_by_class(source: str) -> dict[str, dict[str, str]]:
+    """Return the docstrings below the fields of each class at the top of a source."""
+    found: dict[str, dict[str, str]] = {}
+    for definition in ast.parse(source).body:
+        if isinstance(definition, ast.ClassDef):
+            told = found.setdefault(definition.name, {})
+            for key, below in pairwise(definition.body):
+                match key, below:
+                    case (
+                        ast.AnnAssign(target=ast.Name(id=name)),
+                        ast.Expr(value=ast.Constant(value=str(text))),
+                    ):
+                        told[name] = inspect.cleandoc(text)
+                    case _:
+                        pass
     return found
 
 
