@@ -155,7 +155,7 @@ def try_all(inputs, read, *, carets=True):
     assert wrong[:20] == []
 
 
-@examples(60, 10_000)
+@examples(30, 10_000)
 def test_a_study_file_is_read_or_has_faults(count):
     draw = random.Random(1)
     texts = [(STUDIES / f"{name}.toml").read_text(encoding="utf-8") for name in SHIPPED]
@@ -165,7 +165,7 @@ def test_a_study_file_is_read_or_has_faults(count):
     try_all(inputs, load_study)
 
 
-@examples(60, 6_000)
+@examples(30, 6_000)
 def test_an_override_is_taken_or_has_a_fault(count):
     draw = random.Random(2)
     text = study_text(task={"name": "reverse"}, factors={"mixer": ["sa", "conv(k=3)"]})
@@ -179,7 +179,7 @@ def test_an_override_is_taken_or_has_a_fault(count):
     try_all(inputs, lambda override: load_study(text, [override]), carets=False)
 
 
-@examples(60, 18_000)
+@examples(30, 18_000)
 def test_a_claim_is_read_or_has_faults(count):
     draw = random.Random(3)
     inputs = (mutated(draw, draw.choice(draw.choice((HOLDS, CLAIMS)))) for _ in range(count))
@@ -187,7 +187,7 @@ def test_a_claim_is_read_or_has_faults(count):
     try_all(inputs, lambda holds: load_study(STUDY_TEXT + claim + quoted(holds) + "\n"))
 
 
-@examples(100, 10_000)
+@examples(50, 10_000)
 def test_settings_are_read_or_have_faults(count, tmp_path):
     draw = random.Random(4)
     text = 'results = "results"\ndata = "data"\ncpus = 2\ngpus = 0.5\ntime_limit_s = 60\nformat = "rich"\n'
@@ -200,7 +200,7 @@ def test_settings_are_read_or_have_faults(count, tmp_path):
     try_all(inputs, read, carets=False)
 
 
-@examples(60, 6_000)
+@examples(30, 6_000)
 def test_sql_is_answered_or_has_a_fault(count, tmp_path):
     draw, store = random.Random(5), Store(tmp_path)
     store.write(make_trial_row(1), [])
@@ -213,14 +213,14 @@ def test_sql_is_answered_or_has_a_fault(count, tmp_path):
     try_all(inputs, lambda sql: query(store, sql), carets=False)
 
 
-@examples(60, 20_000)
+@examples(30, 20_000)
 def test_a_recipe_is_read_or_has_faults(count):
     draw = random.Random(7)
     recipes = ("4 * ({mixer} + highway_conv(k=20) >> ff(512))", "tied(2 * cgru(k=integer(3, 40))) >> sa")
     try_all((mutated(draw, draw.choice(recipes)) for _ in range(count)), parse)
 
 
-@examples(40, 4_000)
+@examples(20, 4_000)
 def test_a_file_of_rows_is_read_or_counts_as_missing(count, tmp_path, caplog):
     draw = random.Random(6)
     caplog.set_level(logging.CRITICAL)

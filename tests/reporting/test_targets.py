@@ -155,7 +155,7 @@ def test_a_median_and_a_sum_of_ranks_that_disagree_decide_nothing():
 )
 def test_bounds_never_decide_more_surely_than_the_values_within_them(region):
     chance, decided = random.Random(0), 0
-    for _ in range(200):
+    for _ in range(100):
         centre = chance.choice([-2, 2])
         middles = [chance.gauss(centre, 1) for _ in range(8)]
         ends = [(each - chance.expovariate(5), each + chance.expovariate(5)) for each in middles]

@@ -31,7 +31,7 @@ def keys_of_all_studies():
     return found
 
 
-KEYS = keys_of_all_studies()
+KEYS, PARTS = keys_of_all_studies(), 24
 
 
 def variants(text, place, values):
@@ -42,20 +42,22 @@ def variants(text, place, values):
         yield text[: place.key[0]] + "unknown" + text[place.key[1] :]
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.heavy) for part in range(1, 12))])
+@pytest.mark.parametrize(
+    "part", [0, *(pytest.param(part, marks=pytest.mark.heavy) for part in range(1, PARTS))]
+)
 def test_every_key_can_have_an_odd_value_or_a_wrong_name(part):
     drawn = random.Random(part)
     assert_loaded_or_told(part, lambda: drawn.sample(ODD, 1))
 
 
 @pytest.mark.slow  # twenty times as many studies
-@pytest.mark.parametrize("part", range(12))
+@pytest.mark.parametrize("part", range(PARTS))
 def test_every_key_can_have_every_odd_value(part):
     assert_loaded_or_told(part, lambda: ODD)
 
 
 def assert_loaded_or_told(part, draw_values):
-    for text, place in list(KEYS.values())[part::12]:
+    for text, place in list(KEYS.values())[part::PARTS]:
         for changed in variants(text, place, draw_values()):
             try:
                 load_study(changed)

@@ -398,7 +398,7 @@ def test_ranks_decide_which_side_is_ahead_where_a_claim_sets_their_test():
 
 
 def test_equal_cells_are_seldom_told_apart_by_a_maximum():
-    chance, rounds, wrong = random.Random(0), 60, Counter()
+    chance, rounds, wrong = random.Random(0), 30, Counter()
     mixers = ("sa", "conv(k=3)", "conv(k=20)", "sa + conv(k=3)")
     over = " for m in mixer except [sa])"
     holds = (
