@@ -19,7 +19,7 @@ os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # no token file in the home 
 TINY = study_text(
     study={"title": "Two mixers on two tasks"},
     model={"recipe": "{mixer} >> ff(16)", "d_model": 16},
-    train={"optimizer": {"name": "adam", "lr": 0.01}, "batch_size": 8, "epochs": 4, "steps_per_epoch": 5},
+    train={"optimizer": {"name": "adam", "lr": 0.01}, "batch_size": 8, "epochs": 4, "steps_per_epoch": 2},
     factors={"mixer": ["sa(heads=2, head_width=8)", "conv(k=3)"], "task": ["not", "reverse"], "seed": [0, 1]},
     table=[{"name": "reached", "rows": "mixer", "columns": "task", "value": "max_length"}],
 )

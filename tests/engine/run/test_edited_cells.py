@@ -41,6 +41,7 @@ def study(*columns):
     return load_study(
         study_text(
             model={"d_model": 8},
+            task={"dev_examples": 8},
             train={
                 "curriculum": None,
                 "lengths": [2, 4],

@@ -80,15 +80,18 @@ def test_other_test_sets_are_only_an_evaluation(text, tmp_path, notes, task, bef
     own = text.replace('["not"]', f'["{task}"]')
     if task != "not":
         own = own.replace("curriculum = { start = 5 }\n", "").replace("max_length", "dev_loss")
-    run(own, tmp_path / "results", 3, notes, before)
-    plan, none = (make_plan(study(own, 3, after), Store(tmp_path / name)) for name in ("results", "none"))
+    few = "task.test_examples=20"
+    run(own, tmp_path / "results", 3, notes, before, few)
+    plan, none = (
+        make_plan(study(own, 3, after, few), Store(tmp_path / name)) for name in ("results", "none")
+    )
     assert plan.resumed_from.keys() == {each.id for each in plan.study.trials}
     assert plan.flops < none.flops  # nothing is trained
     notes.events.clear()
-    store = run(own, tmp_path / "results", 3, notes, after)
+    store = run(own, tmp_path / "results", 3, notes, after, few)
     assert {event.epoch for event in notes.of(Started)} == {2}  # the last evaluation alone is missing
-    whole = run(own, tmp_path / "whole", 3, notes, after)
-    trials = [trial.id for trial in study(own, 3, after).trials]
+    whole = run(own, tmp_path / "whole", 3, notes, after, few)
+    trials = [trial.id for trial in study(own, 3, after, few).trials]
     assert values(store, trials) == values(whole, trials)
 
 

@@ -41,10 +41,11 @@ def test_a_short_grid_trains_in_this_process_and_says_so_once(tiny, tmp_path):
 
 
 def test_trials_that_continue_others_take_only_what_is_left_of_them(monkeypatch, tiny, tmp_path):
+    longer = ("factors.seed=[0]", "train.steps_per_epoch=5")  # than evaluations
     monkeypatch.setattr(step_times, "_measure_step", lambda *_: 0.01)
-    study, said = load_study(tiny, ["factors.seed=[0]", "study.keep_checkpoints=true"]), Said()
+    study, said = load_study(tiny, [*longer, "study.keep_checkpoints=true"]), Said()
     run_study(study, Store(tmp_path), HERE, said)
-    more = load_study(tiny, ["factors.seed=[0]", "task.test_lengths=[3]"])
+    more = load_study(tiny, [*longer, "task.test_lengths=[3]"])
     run_study(more, Store(tmp_path), HERE, said)
     assert said.here[1][1] < said.here[0][1] / 2
 
