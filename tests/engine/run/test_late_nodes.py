@@ -16,7 +16,7 @@ TRIALS = 32
 
 def begin(folder, address):
     """Start a study on the cluster in its own process."""
-    words = ["study", "run", "tiny.toml", "--address", address, "--set", "train.epochs=40"]
+    words = ["study", "run", "tiny.toml", "--address", address, "--set", "train.epochs=100"]
     return subprocess.Popen(
         [sys.executable, "-m", "activemem", *words],
         cwd=folder,

@@ -12,6 +12,7 @@ import pytest
 from activemem.storage import Store
 
 from ...forked_commands import start_command
+from ...study_texts import replaced
 from ...waiting import wait_for
 
 PLUGIN = Path(__file__).with_name("misbehaving.py")
@@ -21,7 +22,7 @@ PATIENCE_S = 600
 @pytest.fixture
 def folder(tmp_path, tiny):
     """Return a working directory with a study of four trials, two with the misbehaving seed."""
-    text = tiny.replace('["not", "reverse"]', '["not"]')
+    text = replaced(tiny, ('["not", "reverse"]', '["not"]'), ("steps_per_epoch = 2", "steps_per_epoch = 5"))
     (tmp_path / "tiny.toml").write_text(text, encoding="utf-8")
     return tmp_path
 

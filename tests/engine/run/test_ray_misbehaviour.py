@@ -12,6 +12,7 @@ import pytest
 from activemem.engine.core import cpus_here
 from activemem.storage import Store
 
+from ...study_texts import replaced
 from ...waiting import wait_for
 
 PLUGIN = Path(__file__).with_name("misbehaving.py")
@@ -21,7 +22,9 @@ PATIENCE_S = 600
 @pytest.fixture
 def folder(tmp_path, tiny):
     """Return a working directory with a study of four seeds and at most two parts per batch."""
-    tiny = tiny.replace("batch_size = 8", "batch_size = 2")
+    tiny = replaced(
+        tiny, ("batch_size = 8", "batch_size = 2"), ("steps_per_epoch = 2", "steps_per_epoch = 5")
+    )
     text = tiny.replace('["not", "reverse"]', '["not"]').replace('"sa(heads=2, head_width=8)", ', "")
     (tmp_path / "tiny.toml").write_text(text.replace("[0, 1]", "[0, 1, 2, 3]"), encoding="utf-8")
     return tmp_path
