@@ -19,7 +19,7 @@ from activemem.storage import Store
 from ...study_texts import study_text
 
 CPU = torch.device("cpu")
-DOCUMENTS = [f"Document {n}: {'and more, ' * (n % 7)}of {n % 5} parts.\n" for n in range(150)]
+DOCUMENTS = [f"Document {n}: {'and more, ' * (n % 7)}of {n % 5} parts.\n" for n in range(90)]
 RECIPES = (
     "sa(heads=2)",
     "sa(heads=2, span=5)",
@@ -163,7 +163,7 @@ def test_a_pass_has_every_token_of_the_training_documents_as_a_target_once(folde
 def test_a_training_that_was_left_midway_resumes_bit_for_bit(folder, accumulate):
     sources = [{"path": "documents.parquet", "weight": 0.7}, {"path": "others.parquet", "weight": 0.3}]
     mixture, train = {"documents": sources}, {"accumulate": accumulate}
-    settings = settings_of(folder, "mamba >> ff(16)", corpus=mixture, train=train)
+    settings = settings_of(folder, "gru >> ff(16)", corpus=mixture, train=train)
     whole, half = (Training.begin(settings, CPU, folder / "data") for _ in range(2))
     seen = watch(whole)
     history = [whole.advance(), whole.advance()]
