@@ -51,7 +51,7 @@ from ..picked_levels import best_of
 from ..statistics.estimates import Interval, mean
 from ..statistics.pooled_differences import Pool, Values, pooled_variance
 from ..statistics.speedup import Ends, TargetCosts, log_ratios
-from .verdicts import MissingTrials
+from .verdicts import Note
 
 _ENDED = {ValueStatus.INFINITE, ValueStatus.FAILED, ValueStatus.DIVERGED, ValueStatus.NO_VALUE}
 """The statuses of trials of added seeds that will never have a value."""
@@ -112,7 +112,7 @@ class CellValues(NumberValues):
     otherwise one unit of the last printed digit.
     """
 
-    gaps: tuple[MissingTrials, ...]
+    gaps: tuple[Note, ...]
     missing: frozenset[int]
     remarks: Mapping[int, str]
     where: str
@@ -242,7 +242,7 @@ class CellResults:
             if seed in left and seed in right
         }
 
-    def gaps(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
+    def gaps(self, comparison: Comparison) -> tuple[Note, ...]:
         """Return notes on a comparison's trials that lack a value, including trials of added seeds.
 
         A value that cannot change the comparison is not missing, such as another level of a maximum that has
@@ -254,7 +254,7 @@ class CellResults:
         undefined = len(self.seeds) - len(self.differences(comparison, self.seeds))
         if undefined and not gaps:
             what = f"{undefined} of {len(self.seeds)} seeds divide by 0"
-            gaps = [MissingTrials(where="a quotient", what=what)]
+            gaps = [Note(where="a quotient", what=what)]
         return tuple(dict.fromkeys(gaps))
 
     def saturation(self, comparison: Comparison) -> str | None:
@@ -281,18 +281,16 @@ class CellResults:
         parts = [self._answers[each].ends for each in iter_quantities(comparison) if is_target(each.metric)]
         return any(math.isinf(ends[seed][1]) for ends in parts for seed in ends.keys() & set(seeds))
 
-    def notes(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
+    def notes(self, comparison: Comparison) -> tuple[Note, ...]:
         """Return notes on picked cells, and on trainings that diverged or did not reach their target."""
         paired = self.differences(comparison, self._every)
-        notes: list[MissingTrials] = []
+        notes: list[Note] = []
         for quantity in iter_quantities(comparison):
             answer = self._answers[quantity]
             if (picked := self._picked.get(quantity)) is not None:
                 own = tuple(pair for pair in quantity.cell if pair not in picked.shared_levels)
                 where = self._where(picked.shared_levels, quantity.metric)
-                notes.append(
-                    MissingTrials(where=where, what=f"{cell_label(own)} is its best by {picked.pick_by}")
-                )
+                notes.append(Note(where=where, what=f"{cell_label(own)} is its best by {picked.pick_by}"))
             whys = [why for seed, why in answer.remarks.items() if seed in paired]
             notes += _counted(whys, answer.where, len(paired))
         return tuple(dict.fromkeys(notes))
@@ -430,9 +428,9 @@ class CellResults:
         return cell_label(tuple(pair for pair in cell if pair[0] in self._varied)) or metric
 
 
-def _counted(whys: Iterable[str], where: str, count: int) -> tuple[MissingTrials, ...]:
+def _counted(whys: Iterable[str], where: str, count: int) -> tuple[Note, ...]:
     of = f" of {count} seeds" if count > 1 else " seed"
-    return tuple(MissingTrials(where=where, what=f"{n}{of} {why}") for why, n in count_reasons(whys).items())
+    return tuple(Note(where=where, what=f"{n}{of} {why}") for why, n in count_reasons(whys).items())
 
 
 def _total(values: list[float]) -> float:

@@ -47,11 +47,10 @@ from .cell_values import CellResults, NumberValues
 from .hypothesis_test import PairedTest
 from .verdicts import (
     OPEN,
-    SPREAD,
     ClaimError,
     ClaimResult,
     ComparisonResult,
-    MissingTrials,
+    Note,
     Verdict,
     judge,
 )
@@ -186,31 +185,31 @@ def check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimResu
 
 def _notes(
     test: PairedTest, bound: str | None, label: str, own: Verdict, of_claim: Verdict
-) -> Iterator[MissingTrials]:
+) -> Iterator[Note]:
     """Yield notes on what a test shows of a comparison besides its numbers.
 
     They are on an effect without a bound, on values that are all at a `bound`, which more seeds do not
     change, and on other cells that widen its interval.
     """
     if test.bounds == (None, None) and test.is_unknown:
-        yield MissingTrials(where="target", what="not reached by either side")
+        yield Note(where="target", what="not reached by either side")
     elif test.bounds == (None, None) and test.n:
-        yield MissingTrials(where="effect", what="no bound, as trainings of both sides missed the target")
+        yield Note(where="effect", what="no bound, as trainings of both sides missed the target")
     if bound is not None:
         easier = (
             "fewer epochs, or steps_to a value," if bound == "largest" else "an easier task or more epochs"
         )
         advice = f", so more seeds do not help; {easier} may show a difference" if own in OPEN else ""
         what = f"all values of {plural(test.n, 'seed')} at the {bound} possible value{advice}"
-        yield MissingTrials(where=label, what=what)
+        yield Note(where=label, what=what)
     is_wider = test.own_spread and test.spread and test.spread > WIDER * test.own_spread
     if is_wider and own in OPEN and of_claim in OPEN:
-        yield MissingTrials(where=SPREAD, what=f"other cells vary over {WIDER:g} times as much")
+        yield Note(kind="spread", where="spread", what=f"other cells vary over {WIDER:g} times as much")
 
 
 def _doubts_of_pool(
     comparison: Comparison, results: CellResults, test: PairedTest, verdicts: Collection[Verdict]
-) -> Iterator[MissingTrials]:
+) -> Iterator[Note]:
     """Yield a note if a claim is decided by a pooled test of cells that vary far more than all others."""
     own = test.own_spread
     if own is None or test.spread is None or own < test.spread or any(each in OPEN for each in verdicts):
@@ -219,7 +218,7 @@ def _doubts_of_pool(
     seeds = next((each for each in results.looks if len(each) == test.n), results.looks[-1])
     others = results.comparable.pool(weights, seeds, of_others=True)
     if others is not None and own > WIDER * math.sqrt(others.variance):
-        yield MissingTrials(where=SPREAD, what=f"other cells vary less than 1 / {WIDER:g} as much")
+        yield Note(kind="spread", where="spread", what=f"other cells vary less than 1 / {WIDER:g} as much")
 
 
 def _difference(comparison: Comparison, results: CellResults) -> NumberValues:

@@ -29,7 +29,6 @@ from ..statistics.speedup import BOUND_WORDS, FIRST_SENTENCE, HALFWAY_SENTENCE, 
 from .verdicts import (
     MOST_SEEDS,
     OPEN,
-    SPREAD,
     ClaimResult,
     ComparisonResult,
     Verdict,
@@ -134,7 +133,7 @@ def _sentences_of_intervals(checked: Sequence[ClaimResult]) -> Iterator[str]:
             "Comparisons whose variance cannot be pooled, as with a number or a quotient, use "
             "their own alone."
         )
-    if any(note.where == SPREAD for finding in findings for note in finding.notes):
+    if any(note.kind == "spread" for finding in findings for note in finding.notes):
         yield _UNLIKE
     if "permutation" in found:
         yield (

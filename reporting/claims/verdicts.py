@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
+from typing import Literal
 
 from ...errors import ActivememError
 from ...studies.catalog.metrics import format_number
@@ -48,19 +48,17 @@ def verdict_word(verdict: Verdict, *, small: bool) -> str:
     return f"{verdict} at small size" if small and verdict not in OPEN else verdict
 
 
-SPREAD: Final = "spread"
-"""What a note is about if other cells vary far more or far less than the compared ones."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MissingTrials:
-    """A note on a cell whose trials lack a value, such as `mixer=sa: 2 of 3 seeds not run`.
+class Note:
+    """A note on the values of a comparison, such as `mixer=sa: 2 of 3 seeds not run`.
 
-    `where` names the levels of the cell; `what` is the reason, or another note about its trials.
+    `where` names the levels of a cell, or what else the note is about; `what` is the note. Its `kind` is
+    "spread" if other cells vary far more or far less than the compared ones.
     """
 
     where: str
     what: str
+    kind: Literal["values", "spread"] = "values"
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what}"
@@ -100,8 +98,8 @@ class ComparisonResult:
     is_ratio: bool
     added: float
     tested_for: str
-    gaps: tuple[MissingTrials, ...]
-    notes: tuple[MissingTrials, ...]
+    gaps: tuple[Note, ...]
+    notes: tuple[Note, ...]
     decides_part: bool
 
     def format(self, value: float) -> str:
