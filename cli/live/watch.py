@@ -16,7 +16,7 @@ from ...reporting.serve.store_reader import StoreReader
 from ...reporting.serve.study_now import StudyNow
 from ...storage import Store
 from ...storage.rows import row_values
-from ...studies.planning.status import count_reasons, outcome_trials, stored_outcomes, study_outcomes
+from ...studies.planning.status import count_reasons, outcome_trials
 from ...studies.study import Study
 from ...studies.text.errors import StudyError
 from ...studies.text.units import WIDTH, plural
@@ -72,13 +72,14 @@ def _read(reader: StoreReader, study: Study) -> StudyNow | None:
 
 def _not_begun(study: Study, store: Store) -> StudyNow:
     """Return the state of a study that has not run yet. Other studies may have trained some of its trials."""
-    own = study_outcomes(study, stored_outcomes(store, study))
+    found = StudyResults(study, store).now
     return StudyNow(
         study=study,
         store=store,
-        outcomes=own,
-        ended=own,
+        outcomes=found.own_outcomes,
+        ended=found.own_outcomes,
         begun=(),
+        confirmed=found.confirmed,
         rows="",
         key="",
     )

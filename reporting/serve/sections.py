@@ -83,7 +83,7 @@ def _progress(now: StudyNow, inputs: Snapshot, _: View) -> Mapping[str, object]:
 def bar(now: StudyNow) -> list[tuple[str, float, float]]:
     """Return the parts of a progress bar of the length 100: CSS class, start and length of each."""
     counts, parts, at = now.counts, list[tuple[str, float, float]](), 0.0
-    begun = 100 * now.share - 100 * (now.total - now.left) / now.total if now.total else 0.0
+    begun = 100 * now.share - 100 * now.num_ended / now.total if now.total else 0.0
     lengths = {name: 100 * counts[name] / now.total for name in ("done", "pruned", "failed") if counts[name]}
     for name, length in [*lengths.items(), ("begun", begun)]:
         parts += [(name, round(at, 2), round(length, 2))] if length > 0 else []

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -23,6 +24,8 @@ from ...studies.planning.trials_to_run import read_unfinished
 from ...studies.resolve.trial import Trial
 from ...studies.study import Study, follow_rounds
 from ...studies.text.errors import StudyError
+from ..claims.verdicts import ClaimError
+from ..snapshot import Snapshot
 from .study_now import BegunTrial, StudyNow
 
 REFRESH_FACTOR, MAX_AGE_S = 5, 10.0
@@ -52,6 +55,7 @@ class StoreReader:
         self._latest: LatestAttempts | None = None
         self._read_state: tuple[StoreState, frozenset[str]] | None = None
         self._loaded: dict[str, tuple[int, Study | StudyError]] = {}
+        self._confirmed: dict[str, tuple[str, Sequence[str]]] = {}
         self._snapshot: StoreNow | None = None
 
     def current(self) -> StoreNow:
@@ -125,6 +129,7 @@ class StoreReader:
                 outcomes=study_outcomes(study, outcomes),
                 ended=ended,
                 begun=begun,
+                confirmed=self._confirmed_claims(study, rows),
                 rows=rows,
                 key=f"{rows}-{_digest(times)}",
             )
@@ -141,6 +146,16 @@ class StoreReader:
             if begun is not None and begun.trial.study == study:
                 found.append(begun.trial)
         return found
+
+    def _confirmed_claims(self, study: Study, rows: str) -> Sequence[str]:
+        """Return the confirmed claims of a study with gates, which are checked when its outcomes change."""
+        known = self._confirmed.get(study.name)
+        if known is None or known[0] != rows:
+            known = rows, ()
+            with suppress(ClaimError):  # its trials are not comparable, so no claim is confirmed
+                known = rows, Snapshot.of(study, self._store).confirmed if study.gates.held() else ()
+            self._confirmed[study.name] = known
+        return known[1]
 
     def _load(self, name: str, recorded: int) -> Study | StudyError:
         """Load a study as it was in its last run, with the rounds that followed, or return the error."""

@@ -6,15 +6,15 @@ The time of a trial is estimated from trained epochs. The processes that train n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import polars as pl
 
 from ...storage import CheckpointNote, Store
+from ...studies.planning.status import TrialCounts, count_trials
 from ...studies.planning.time_estimates import RecipeTimes
-from ...studies.planning.trials_to_run import left_within_budget
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import read_recipe
 from ...studies.study import Study
@@ -49,8 +49,8 @@ class StudyNow:
     """A study at one moment, with its outcomes and its unfinished trials.
 
     `ended` are the outcomes of the trials of all seeds that may be added, while `outcomes` are those of the
-    study alone. `rows` is a text that changes with the outcomes, and `key` one that also changes with the
-    unfinished trials.
+    study alone. `confirmed` names the confirmed claims, if the study has gates. `rows` is a text that changes
+    with the outcomes, and `key` one that also changes with the unfinished trials.
     """
 
     study: Study
@@ -58,6 +58,7 @@ class StudyNow:
     outcomes: pl.DataFrame
     ended: pl.DataFrame
     begun: tuple[BegunTrial, ...]
+    confirmed: Sequence[str] = ()
     rows: str
     key: str
 
@@ -81,24 +82,21 @@ class StudyNow:
         """Return the unfinished trials that no process trains, the last saved first."""
         return sorted((each for each in self.begun if not each.held), key=_saved_at, reverse=True)
 
-    @cached_property
+    @property
     def total(self) -> int:
         """Return the number of the study's trials; of a search that has spent its budget, those it trains."""
-        planned = self.study.total
-        if self._left_within_budget is not None:
-            planned = self.num_ended + self._left_within_budget
-        return max(planned, self.counts.total())
+        return self.num_ended + self.left if self._counted.is_over_budget else self._counted.total
 
     @property
     def left(self) -> int:
-        """Return how many trials remain to be trained, including incomplete trials."""
-        return max(0, self.total - self.num_ended)
+        """Return how many trials remain to be trained, without those that a gate holds back."""
+        return self._counted.left
 
     @property
     def share(self) -> float:
         """Return the share of the study that is done, from 0 to 1, with the epochs of unfinished trials."""
         begun = sum(each.share for each in self.begun)
-        return min(1.0, (self.total - self.left + begun) / self.total) if self.total else 1.0
+        return min(1.0, (self.num_ended + begun) / self.total) if self.total else 1.0
 
     @cached_property
     def eta_s(self) -> float | None:
@@ -108,10 +106,8 @@ class StudyNow:
         return max(sum(parts) / len(self.running), *parts) if parts else None
 
     @cached_property
-    def _left_within_budget(self) -> int | None:
-        if self.study.search is None:
-            return None
-        return left_within_budget(self.study.search, self.outcomes, (each.trial for each in self.begun))
+    def _counted(self) -> TrialCounts:
+        return count_trials(self.study, self.outcomes, (each.trial for each in self.begun), self.confirmed)
 
     def _remaining_seconds(self) -> Iterator[float]:
         """Yield an estimate of the remaining seconds of each trial that has not ended.
@@ -129,14 +125,14 @@ class StudyNow:
         if speed.mean_s is None:
             return
         statuses = dict(self.outcomes.select("trial", "status").iter_rows())
-        for trial in self.study.trials:
-            if statuses.get(trial.id, "incomplete") == "incomplete":
-                left_share = 1 - (begun[trial.id].share if trial.id in begun else 0.0)
-                yield speed.trial_s(_recipe(trial)) * left_share
-        if self.study.search:
-            further = self._left_within_budget
-            count = max(0, self.study.total - len(statuses)) if further is None else further
-            yield from [speed.mean_s] * count
+        known = [
+            trial
+            for trial in self.study.trials  # none of a search
+            if statuses.get(trial.id, "incomplete") == "incomplete" and trial.id not in self._counted.held
+        ]
+        for trial in known:
+            yield speed.trial_s(_recipe(trial)) * (1 - (begun[trial.id].share if trial.id in begun else 0.0))
+        yield from [speed.mean_s] * (self.left - len(known))
 
 
 def _saved_at(begun: BegunTrial) -> float:

@@ -151,25 +151,19 @@ def study_status(
     of_added_seeds = {trial.id for trial in study.source.added}
     in_file = {trial: status for trial, status in statuses.items() if trial not in of_added_seeds}
     unfinished = _unfinished(study, store, statuses)
-    within_budget = None
-    if study.search is not None:
-        within_budget = left_within_budget(study.search, rows, (each.trial for each in unfinished))
     begun = {each.trial.id: each.trial for each in unfinished if each.has_started}
     added = dict[str, str]()
     if study.search is None and study.later_seeds:
         later = study_outcomes(study.with_later_seeds(), outcomes).filter(~has_trial(in_file))
         added = dict(later.select("trial", "status").iter_rows())
-    total = _total(study, rows)
-    ended = sum(status != "incomplete" for status in statuses.values())
-    held = study.gates.held(confirmed).difference(statuses, begun)
-    remaining = max(0, total - ended - len(held)) if within_budget is None else within_budget
+    counted = count_trials(study, rows, (each.trial for each in unfinished), confirmed)
     open_ones = (*started_trials(study, store, statuses), *begun)
     reached = [(trial, far) for trial in open_ones if (far := store.files.checkpoint_note(trial)) is not None]
     return StudyStatus(
-        total=total - len(of_added_seeds),
-        left=remaining,
-        num_held=len(held),
-        spent=_spent_words(study, remaining, is_over_budget=within_budget is not None),
+        total=counted.total - len(of_added_seeds),
+        left=counted.left,
+        num_held=len(counted.held),
+        spent=_spent_words(study, counted),
         stored=in_file,
         added=added,
         started=open_ones,
@@ -180,6 +174,37 @@ def study_status(
         failure_reasons=count_reasons(rows),
         stale=find_stale_trials(study, outcomes),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialCounts:
+    """How many trials a study has, with added seeds, and how many of them remain to be trained.
+
+    The trials `held` by a gate do not remain. If a search `is_over_budget`, only trials of points that have
+    begun remain.
+    """
+
+    total: int
+    left: int
+    held: frozenset[str]
+    is_over_budget: bool
+
+
+def count_trials(
+    study: Study, rows: pl.DataFrame, unfinished: Iterable[Trial], confirmed: Sequence[str] = ()
+) -> TrialCounts:
+    """Count the trials of a study and those that remain, incomplete ones included.
+
+    `rows` are the study's outcomes. `unfinished` are the trials of a search that have none, and `confirmed`
+    names the confirmed claims, which open gates.
+    """
+    total, ended = _total(study, rows), rows.filter(pl.col("status") != "incomplete")
+    held = study.gates.held(confirmed).difference(rows["trial"])
+    left = None if study.search is None else left_within_budget(study.search, rows, unfinished)
+    is_over_budget = left is not None
+    if left is None:
+        left = max(0, total - len(ended) - len(held))
+    return TrialCounts(total=total, left=left, held=held, is_over_budget=is_over_budget)
 
 
 def _total(study: Study, rows: pl.DataFrame) -> int:
@@ -208,13 +233,13 @@ def left_when_spent(study: Study, store: Store, tried: pl.DataFrame) -> int | No
     return left_within_budget(study.search, tried, (each.trial for each in unfinished))
 
 
-def _spent_words(study: Study, remaining: int, *, is_over_budget: bool) -> str | None:
+def _spent_words(study: Study, counted: TrialCounts) -> str | None:
     """Return what a search has used up: `budget of 40 trainings`, `space of 2 points` or None."""
     if (search := study.search) is None:
         return None
-    if is_over_budget:
+    if counted.is_over_budget:
         return f"budget of {search.settings.budget.words()}" if search.settings.budget else None
-    if remaining or search.num_points >= search.settings.trials:
+    if counted.left or search.num_points >= search.settings.trials:
         return None
     return f"space of {plural(search.num_points, 'point')}"
 

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from ...forked_commands import start_command
 from ...study_texts import GATED
 
 
@@ -23,3 +24,14 @@ def test_the_cost_of_each_stage_is_printed_before_it_starts(run):
     assert all(map(re.fullmatch, expected, shown))
     again = run("study", "run", "gated.toml", "--local")
     assert "stage" not in again.stderr
+
+
+def test_watching_ends_although_a_gate_stays_closed(run):
+    Path("gated.toml").write_text(GATED, encoding="utf-8")
+    run("study", "run", "gated.toml", "--local")
+    watching = start_command("study", "watch", "gated")
+    try:
+        told = watching.communicate(timeout=120)[1]
+    finally:
+        watching.kill()
+    assert told == "gated: 12 of 18 trials done · 0 left · 6 held back by a gate\n"
