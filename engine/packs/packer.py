@@ -27,6 +27,25 @@ from ..trial.training import Training
 from ..trial.training_parts import map_tensors
 from .stacked_steps import StackedSteps, stacking_fault
 
+_OWN_KEYS = {
+    *("optimizer", "schedule", "clip_norm", "clip_tensor_norm", "clip_step_norm", "average", "measure"),
+    *("curriculum", "lengths", "epochs", "stop", "early_stopping"),
+}
+"""Keys of [train] in which the trials of a pack may differ."""
+
+_EQUAL_KEYS = {"batch_size", "steps_per_epoch", "precision", "groups"}
+"""Keys of [train] in which they are equal. All other keys must have their defaults."""
+
+_ALONE_REASONS = {
+    "accumulate": "gradients are accumulated over parts of a batch",
+    "compile": "its model is compiled",
+    "span_loss": "its loss has a penalty on learnt spans",
+    "loss_terms": "its loss has other terms",
+    "keep": "the weights of its best epoch are kept",
+    "callbacks": "it has callbacks",
+    "seconds": "it trains for a fixed time",
+}
+
 
 def form_of(settings: TrialSettings) -> str | None:
     """Return a text that is equal for all trials that can share a pack.
@@ -43,10 +62,7 @@ def form_of(settings: TrialSettings) -> str | None:
         "interface": repr((task.spec.kind, task.interface)),
         # the task determines the loss and the shapes of batches
         "task": task.model_dump(mode="json") if isinstance(task, GeneratedTask) else None,
-        "batch_size": train.batch_size,
-        "steps_per_epoch": train.steps_per_epoch,
-        "precision": train.precision,
-        "groups": [group.model_dump(mode="json") for group in train.groups],
+        "train": train.model_dump(mode="json", include=_EQUAL_KEYS),
         "code": dict(settings.code),
     }
     return json.dumps(form, sort_keys=True)
@@ -66,17 +82,12 @@ def alone_reason(settings: TrialSettings) -> str | None:
         return f"task {task.name} has batches of several shapes"
     if train.lengths is not None and train.lengths[0] != train.lengths[1]:
         return "each batch has a length of its own ([train] lengths)"
-    reasons = {
-        "gradients are accumulated over parts of a batch ([train] accumulate)": train.accumulate > 1,
-        "it computes with 16 bits ([train] precision)": train.precision == "bf16",
-        "its model is compiled ([train] compile)": train.compile,
-        "its loss has a penalty on learnt spans ([train] span_loss)": bool(train.span_loss),
-        "its loss has other terms ([train] loss_terms)": bool(train.loss_terms),
-        'the weights of its best epoch are kept ([train] keep = "best")': train.keep == "best",
-        "it has callbacks ([train] callbacks)": bool(train.callbacks),
-        "it trains for a fixed time ([train] seconds)": train.seconds is not None,
-    }
-    return next((reason for reason, holds in reasons.items() if holds), None)
+    if train.precision == "bf16":
+        return "it computes with 16 bits ([train] precision)"
+    for key, field in type(train).model_fields.items():
+        if key not in _OWN_KEYS | _EQUAL_KEYS and getattr(train, key) != field.default:
+            return f"{_ALONE_REASONS.get(key, 'packs do not handle this key')} ([train] {key})"
+    return None
 
 
 def foresee_packs(every: Iterable[TrialSettings]) -> tuple[list[int], Counter[str]]:

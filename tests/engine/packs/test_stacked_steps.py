@@ -18,6 +18,7 @@ from activemem.engine.packs import (
 )
 from activemem.engine.trial import Training
 from activemem.grammar import render
+from activemem.studies.schema import TrainSettings
 
 from ...blocks.example_blocks import SEQUENCE_BLOCKS
 
@@ -159,8 +160,19 @@ def test_pairwise_positions_are_drawn_together_as_separately(make, pos):
     advance_both(make, 1e-8, recipe, double=True, position="randomised_pairs")
 
 
-def test_averages_of_weights_hold(make):
-    advance_both(make, 1e-6, average=0.9, **PROGRAM)
+def test_each_has_its_own_average_of_weights(make):
+    def with_average(seed, **options):
+        return make(seed, average=(0.9, 0.5, None)[seed], **options)
+
+    alone, packed = ([with_average(seed, **PROGRAM) for seed in range(3)] for _ in range(2))
+    for training in (*alone, *alone):
+        training.take_steps()
+    take_together(packed, 2)
+    assert_equal(alone, packed, 1e-6)
+    for one, other in zip(alone, packed, strict=True):
+        expected = one.state().get("average", {})
+        for name, weight in other.state().get("average", {}).items():
+            torch.testing.assert_close(weight, expected[name], atol=1e-6, rtol=0.0)
 
 
 def test_each_has_its_own_rate_and_steps(make):
@@ -197,19 +209,47 @@ RULES = [
     {"optimizer": {"name": "adam", "lr": 1e-2}},
     {"optimizer": {"name": "adam", "lr": 1e-2}},
     {"optimizer": {"name": "adam", "lr": 1e-3, "betas": [0.5, 0.9], "weight_decay": 0.1}},
-    {"optimizer": {"name": "adam", "lr": 1e-2}, "clip_norm": 0.1},
-    {"optimizer": {"name": "adam", "lr": 1e-2}, "clip_norm": 0.1},
     {"optimizer": {"name": "sgd", "lr": 0.1, "momentum": 0.9}},
     {"optimizer": {"name": "sgd", "lr": 0.1, "momentum": 0.9}},
     {"optimizer": {"name": "adafactor", "lr": 1e-2}},
+    {"clip_norm": 0.1},
+    {"clip_norm": 0.1},
+    {"clip_tensor_norm": 0.1},
+    {"clip_step_norm": 0.1},
+    {"measure": ["gradient_norm"]},
+    {"schedule": {"name": "cosine", "warmup": 3}},
+    {"schedule": {"name": "cosine", "warmup": 3}, "epochs": 2},
+    {"stop": {"within": 0.5, "epochs": 1}},
+    {"early_stopping": {"metric": "dev_loss", "patience": 1}},
+    {"curriculum": None, "lengths": [5, 5]},
 ]
+"""Settings of [train] in which the trials of one pack differ."""
 
 
-def test_each_trial_has_its_own_initialisation_rule(make):
+def test_each_trial_has_its_own_settings(make, settings):
     def with_rule(seed, **options):
         return make(seed, **RULES[seed], **options)
 
+    assert {form_of(settings(**rule)) for rule in [*RULES, {"average": 0.9}]} == {form_of(settings())}
+    assert form_of(settings()) is not None
     advance_both(with_rule, 1e-10, seeds=range(len(RULES)), double=True)
+
+
+class NewerSettings(TrainSettings):
+    """[train] with a key of a later version."""
+
+    newer: float | None = None
+
+
+def test_a_trial_with_a_key_that_packs_do_not_handle_trains_alone(settings):
+    given = settings()
+
+    def with_newer(value):
+        return given.model_copy(update={"train": NewerSettings(**dict(given.train), newer=value)})
+
+    assert alone_reason(with_newer(None)) is None
+    assert alone_reason(with_newer(0.5)) == "packs do not handle this key ([train] newer)"
+    assert form_of(with_newer(0.5)) is None
 
 
 def test_trainings_continue_separately_after_a_pack_though_blocks_share_weights(make):
