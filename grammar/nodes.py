@@ -91,21 +91,7 @@ class TiedNode:
 Dimension = IntegerDimension | RealDimension | ChoiceDimension
 Scalar = int | float | bool | str
 Node = BlockNode | SumNode | SeriesNode | RepeatNode | TiedNode | HoleNode | ChoiceDimension
-Value = (
-    int
-    | float
-    | bool
-    | str
-    | HoleNode
-    | IntegerDimension
-    | RealDimension
-    | ChoiceDimension
-    | BlockNode
-    | SumNode
-    | SeriesNode
-    | RepeatNode
-    | TiedNode
-)
+Value = Scalar | Dimension | Node
 
 
 def make_sum(parts: Iterable[Node]) -> Node:
