@@ -129,7 +129,6 @@ class Training:
             if self.callbacks and not self.callbacks.started:
                 with self.trained.evaluated() as model, float32_products(train.precision):
                     self.callbacks.start(model)
-            self.take_steps(self.steps_left, between_steps)
             while self.steps_left:  # with a time budget, the steps left are known only step by step
                 self.take_steps(self.steps_left, between_steps)
             steps = self._taken
