@@ -243,34 +243,24 @@ def evaluate_epoch(
     # after an interruption, the evaluation begins again from these states
     before, called_before = objective.state(), callbacks.state() if callbacks else {}
 
-    def measure(model: AnyModel, *, last: bool) -> Metrics:
-        with torch.no_grad(), objective.autocast():
-            found = evaluate_with_room(objective, model.eval(), last=last)
-        for name in ("dev_loss", "test_loss"):
-            if not math.isfinite(found.get(name, 0.0)):
-                raise NotANumberError(f"{NOT_A_NUMBER} at epoch {stopping.epoch} ({name})")
-        return found
-
     try:
         with (
             weights.evaluated() as model,
             float32_products(objective.settings.train.precision),
             ExitStack() as replaced,
         ):
-            measured = measure(model, last=stopping.is_last_epoch and stopping.best is None)
+            known_as_last = stopping.is_last_epoch and stopping.best is None
+            measured = _measure(objective, model, stopping.epoch, last=known_as_last)
             stopping = stopping.after_evaluation({**trained, **measured}, model)
-            is_last = ends_training(objective, stopping)
-            if (best := stopping.best) is not None and is_last:
+            best, is_last = stopping.best, ends_training(objective, stopping)
+            # only this evaluation shows which epoch is the best, and whether training stops early
+            if not known_as_last and (stopping.is_impatient or (best is not None and is_last)):
                 objective.restore(before)
-                if best.weights is None:
-                    measured = measure(model, last=True)
-                else:
+                extra: Metrics = {}
+                if best is not None and best.weights is not None:
                     replaced.enter_context(weights.replaced(best.weights))
-                    measured = measure(model, last=True) | {"best_epoch": float(best.epoch)}
-            # early stopping is known only now, so this evaluation is repeated as the last one
-            elif best is None and stopping.is_impatient and not stopping.is_last_epoch:
-                objective.restore(before)
-                measured = measure(model, last=True)
+                    extra = {"best_epoch": float(best.epoch)}
+                measured = _measure(objective, model, stopping.epoch, last=True) | extra
             # after 1, 2, 4, 8 … epochs: a block may begin to look ahead only later in training
             is_checked = is_last or stopping.epoch.bit_count() == 1
             if is_checked and (view := objective.causal_view()) is not None:
@@ -284,6 +274,15 @@ def evaluate_epoch(
             callbacks.restore(called_before)
         raise
     return measured, stopping
+
+
+def _measure(objective: Objective[AnyModel], model: AnyModel, epoch: int, *, last: bool) -> Metrics:
+    with torch.no_grad(), objective.autocast():
+        found = evaluate_with_room(objective, model.eval(), last=last)
+    for name in ("dev_loss", "test_loss"):
+        if not math.isfinite(found.get(name, 0.0)):
+            raise NotANumberError(f"{NOT_A_NUMBER} at epoch {epoch} ({name})")
+    return found
 
 
 def ends_training(objective: Objective[AnyModel], stopping: Stopping) -> bool:
