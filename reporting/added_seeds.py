@@ -204,8 +204,7 @@ def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
         return _UNDECIDED
     if effect is None or spread is None or degrees is None:
         return _UNDECIDED
-    # `t_quantile` takes a number of values, which is one more than their degrees of freedom
-    limit = t_quantile(level, degrees + count - test.n + 1) * spread / math.sqrt(count)
+    limit = t_quantile(level, degrees + count - test.n) * spread / math.sqrt(count)
     # without further seeds the prediction is the present result: a tiny error avoids a division by 0
     error = spread * math.sqrt((count - test.n) / (test.n * count)) or 1e-12
     low, high = test.region
@@ -324,8 +323,8 @@ def _predicted_difference(
     count = last.n * growth
     error = last.error * math.sqrt(1 - 1 / growth) or 1e-12  # not 0, since it is a divisor
     degrees, then = last.degrees + count - last.n, last.error / math.sqrt(growth)
-    there = t_quantile(1 - found.level, degrees + 1) * then
-    small = max(0.0, margin - t_quantile(1 - found.level_within, degrees + 1) * then)
+    there = t_quantile(1 - found.level, degrees) * then
+    small = max(0.0, margin - t_quantile(1 - found.level_within, degrees) * then)
 
     def between(low: float, high: float) -> float:
         return max(0.0, float(ndtr((high - last.mean) / error) - ndtr((low - last.mean) / error)))

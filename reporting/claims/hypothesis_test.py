@@ -146,8 +146,7 @@ class PairedTest:
             return (self.effect, self.effect)
         if self.spread is None or self.degrees is None:
             return None
-        # `t_quantile` takes a number of values, which is one more than their degrees of freedom
-        half = t_quantile(level, self.degrees + 1) * self.spread / math.sqrt(self.n)
+        half = t_quantile(level, self.degrees) * self.spread / math.sqrt(self.n)
         return (self.effect - half, self.effect + half)
 
     def needed(self, level: float) -> int | None:
@@ -180,7 +179,7 @@ class PairedTest:
         if self.spread is None or self.degrees is None or not distance:
             return 1.0
         error = self.spread / math.sqrt(self.n)
-        return t_test_p(distance / error, self.degrees + 1) if error else 0.0
+        return t_test_p(distance / error, self.degrees) if error else 0.0
 
 
 def _p_of_ranks(differences: Sequence[float], limit: float, side: Literal[-1, 1]) -> float:

@@ -72,7 +72,7 @@ def estimate(values: Iterable[float], *, spread: Spread = "sd") -> Estimate:
         half = half / math.sqrt(count) or None
     if half is None:
         return Estimate(value=value, low=None, high=None, spread=None, n=count)
-    half *= t_quantile(LEVEL, count) if spread == "ci" else 1
+    half *= t_quantile(LEVEL, count - 1) if spread == "ci" else 1
     return Estimate(value=value, low=value - half, high=value + half, spread=half, n=count)
 
 
@@ -92,11 +92,11 @@ def sample_sd(values: Sequence[float]) -> float | None:
 
 
 @lru_cache(maxsize=1024)
-def t_quantile(level: float, count: float) -> float:
-    """Return the half-width of a t interval for the mean of `count` values, in standard errors."""
+def t_quantile(level: float, degrees: float) -> float:
+    """Return the half-width of a t interval with these degrees of freedom, in standard errors."""
     from scipy.special import stdtrit  # noqa: PLC0415 -- a table of deviations does not need it
 
-    return float(stdtrit(count - 1, (1 + level) / 2))
+    return float(stdtrit(degrees, (1 + level) / 2))
 
 
 def finite_values(values: Iterable[float]) -> list[float]:
@@ -137,14 +137,11 @@ def smallest_p(n: int) -> float:
     return min(1.0, 2 * 0.5**n)
 
 
-def t_test_p(errors: float, count: float) -> float:
-    """Return the two-sided p-value of a t test that the mean of `count` values is 0.
-
-    Their mean is `errors` standard errors away from 0.
-    """
+def t_test_p(errors: float, degrees: float) -> float:
+    """Return the two-sided p-value of a t test that a mean is 0, which is `errors` standard errors away."""
     from scipy.special import stdtr  # noqa: PLC0415 -- a table of deviations does not need it
 
-    return min(1.0, 2 * float(stdtr(count - 1, -abs(errors))))
+    return min(1.0, 2 * float(stdtr(degrees, -abs(errors))))
 
 
 def signed_rank_sum(differences: Sequence[float]) -> float:
@@ -286,7 +283,7 @@ def pairs_needed(
 
     def power(n: int) -> float:
         degrees = degrees_per_pair * (n - 1)
-        return 1.0 - float(nctdtr(degrees, effect_size * math.sqrt(n), t_quantile(level, degrees + 1)))
+        return 1.0 - float(nctdtr(degrees, effect_size * math.sqrt(n), t_quantile(level, degrees)))
 
     # the power grows with n
     found = bisect_left(range(MAX_PAIRS + 1), POWER, lo=min_pairs, key=power)
@@ -301,4 +298,4 @@ def detectable(error: float, degrees: int, level: float) -> float:
     """
     from scipy.special import nctdtrinc  # noqa: PLC0415 -- as above
 
-    return float(nctdtrinc(degrees, 1.0 - POWER, t_quantile(1 - level, degrees + 1))) * error
+    return float(nctdtrinc(degrees, 1.0 - POWER, t_quantile(1 - level, degrees))) * error

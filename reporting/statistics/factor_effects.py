@@ -205,7 +205,7 @@ class FactorModel:
                 error = math.sqrt(
                     max(float(row @ self._inverse @ row) * inflation, once) * self.error.variance
                 )
-                half = error * t_quantile(LEVEL, self.error.degrees + 1)
+                half = error * t_quantile(LEVEL, self.error.degrees)
             low, high = (None, None) if error is None else (value - half, value + half)
             found.append(Contrast(value=value, error=error, low=low, high=high))
         return tuple(found)

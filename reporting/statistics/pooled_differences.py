@@ -174,9 +174,9 @@ def _by_t(
     return Difference(
         mean=middle,
         n=len(pairs),
-        half_width=error * t_quantile(level, degrees + 1),
-        p=t_test_p(middle / error, degrees + 1),
-        p_within=_p_within(middle, margin, lambda end: t_test_p((middle - end) / error, degrees + 1)),
+        half_width=error * t_quantile(level, degrees),
+        p=t_test_p(middle / error, degrees),
+        p_within=_p_within(middle, margin, lambda end: t_test_p((middle - end) / error, degrees)),
         error=error,
         degrees=degrees,
     )
@@ -191,7 +191,7 @@ def _by_permutation(pairs: Sequence[float], level: float, margin: float | None) 
     return Difference(
         mean=middle,
         n=len(pairs),
-        half_width=error * t_quantile(level, len(pairs)) or None,
+        half_width=error * t_quantile(level, len(pairs) - 1) or None,
         p=p_against(0.0),
         p_within=_p_within(middle, margin, p_against),
         error=error or None,

@@ -78,7 +78,7 @@ class PowerLaw:
         """
         if self.error is None:
             return None
-        quantile = t_quantile(LEVEL, self.n - len(self._parameters) + 1)
+        quantile = t_quantile(LEVEL, self.n - len(self._parameters))
         return quantile * self.error * math.sqrt(float(row @ self._covariance @ row) + own)
 
 

@@ -169,7 +169,7 @@ def _estimated(differences: Sequence[float], pool: Pool | None, rounding: float)
         variance, degrees = own_or_pooled(variance, n, pool)
     if degrees < 1:
         return SpeedupEstimate(value=math.exp(middle), n=n)
-    half = t_quantile(LEVEL, degrees + 1) * math.sqrt(variance / n)
+    half = t_quantile(LEVEL, degrees) * math.sqrt(variance / n)
     return SpeedupEstimate(
         value=math.exp(middle), n=n, low=math.exp(middle - half), high=math.exp(middle + half)
     )

@@ -135,7 +135,7 @@ def _aggregate(
     if fewest < 2 or deviation <= _ROUNDING * float(np.abs(found).max()):
         return Interval(value)
     degrees = (sum(counts) - len(counts)) * statistic.deciding(len(counts)) / len(counts)
-    half = deviation * math.sqrt(fewest / (fewest - 1)) * t_quantile(LEVEL, round(degrees) + 1)
+    half = deviation * math.sqrt(fewest / (fewest - 1)) * t_quantile(LEVEL, round(degrees))
     # the interval keeps its center, even where a plug-in goes beyond the bounds of its metric
     ends = (list(map(np.full_like, runs, scores)) for scores in zip(*limits, strict=True))
     possible = [value, *(float(statistic.of(each)[0]) for each in ends)]
