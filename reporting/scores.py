@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import Field
 
@@ -46,8 +46,6 @@ class ScoreKeys(ResultKeys):
     """the factors whose levels (or combinations) are the tasks"""
     bounds: dict[str, Bounds] = Field(default={})
     """the values that map to 0 and 1, by metric or `"metric:level"`, as in `{ max_length = [5, 41] }`"""
-    select: dict[str, Any] = Field(default={})
-    """for a factor, the level or list of levels to include"""
 
     @property
     def methods(self) -> tuple[str, str]:

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pydantic import Field
-
 from ...studies.catalog.metrics import (
     METRICS_AND_COSTS,
     Metric,
@@ -62,8 +60,6 @@ class CellFigure(PickKeys, CurveKind):
     """the factor with one panel for each level"""
     rows: str | None = None
     """the factor with a row of panels for each level; `panels` are then the columns"""
-    select: dict[str, Any] = Field(default={})
-    """for a factor, the level or list of levels to include"""
 
     special: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Names that a role can have instead of a factor; they take precedence over factors with the same

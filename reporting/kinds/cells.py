@@ -89,8 +89,6 @@ class CellsTable(TableKind):
     smallest_difference: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(default={})
     """the smallest difference that matters, by metric, or a number for a single metric; differences shown to
     be smaller are marked ≈, and `study run --until-decided` adds seeds to undecided ones"""
-    select: dict[str, Any] = Field(default={})
-    """for a factor, the level or list of levels to include"""
     over: Names = ()
     """factors over which a cell is aggregated, besides its seeds"""
     pick_by: str | None = None

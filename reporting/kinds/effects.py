@@ -14,7 +14,6 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import polars as pl
-from pydantic import Field
 
 from ...studies.catalog.metrics import Metric, with_sign
 from ...studies.presentation.kinds import (
@@ -89,8 +88,6 @@ class EffectsTable(TableKind):
     kind: Literal["effects"]
     value: str
     """the metric, or a cost"""
-    select: dict[str, Any] = Field(default={})
-    """for a factor, the level or list of levels to include"""
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
         return model_faults(self.select, self.value, design)
@@ -124,8 +121,6 @@ class EffectsFigure(CurveKind):
     """with `series`: the factor whose levels are on the horizontal axis"""
     series: str | None = None
     """with `x`: the factor with one line for each level, at most 6 (default: every factor by itself)"""
-    select: dict[str, Any] = Field(default={})
-    """for a factor, the level or list of levels to include"""
     accent: Any = None
     """the only level of `series` in colour"""
 

@@ -73,6 +73,7 @@ class PointsTable(TableKind):
     """how a point is described: by the values of its dimensions, or by its recipe"""
 
     of_search: ClassVar = True
+    select: ClassVar = {}  # pyright: ignore[reportIncompatibleVariableOverride] -- points have no cells
 
     def faults(self, design: Design, paper: str | None) -> Iterator[KeyFault]:
         yield from metric_faults(self.value)
@@ -211,6 +212,7 @@ class PointsFigure(CurveKind):
     cost, over which the Pareto front is drawn"""
 
     of_search: ClassVar = True
+    select: ClassVar = {}  # pyright: ignore[reportIncompatibleVariableOverride] -- points have no cells
 
     @property
     def shows_history(self) -> bool:

@@ -59,8 +59,6 @@ class LawKeys(PickKeys):
     """whether the law has an offset that is its limit, y = e + a xᵇ; it needs at least four cells"""
     held_out: int = Field(default=0, ge=0, le=20)
     """how many of the most expensive cells of each series are predicted instead of fitted"""
-    select: dict[str, Any] = Field(default={})
-    """for a factor, the level or list of levels to include"""
 
     @property
     def metric(self) -> str:

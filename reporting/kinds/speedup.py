@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, Literal
 
 import polars as pl
-from pydantic import Field
 
 from ...studies.catalog.metrics import CURRENCIES, is_target
 from ...studies.planning.final_values import ValueStatus, cost_per_epoch, trial_values
@@ -51,8 +50,6 @@ class SpeedupTable(TableKind):
     """the row to which the others are compared"""
     value: NonEmptyNames
     """a target, as `flops_to[dev_loss <= 1.5]`, or a list of them, side by side"""
-    select: dict[str, Any] = Field(default={})
-    """for a factor, the level or list of levels to include"""
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
         factors = design.known_levels

@@ -16,6 +16,8 @@ from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
+from pydantic import Field
+
 from ...errors import nearest, nearest_hint
 from ..catalog.metrics import METRICS_AND_COSTS, TUNED_METRICS, is_timed, metric_family, unknown_metric
 from ..schema.design import MAX_TRIALS, Design
@@ -69,6 +71,8 @@ class ResultKeys(StrictModel):
     """the name for `--table` or `--curve`"""
     caption: str | None = None
     """the caption, or its beginning (default: the metric's title)"""
+    select: dict[str, Any] = Field(default={})
+    """for a factor, the level or list of levels to include"""
 
     of_search: ClassVar[bool] = False
     """whether the kind shows the points of a search instead of the cells of a grid"""
@@ -100,7 +104,7 @@ class ResultKeys(StrictModel):
 
     def level_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
         """Yield a fault for each key that names an unknown level, or a level that `select` leaves out."""
-        levels = selected_levels(getattr(self, "select", {}), factors)
+        levels = selected_levels(self.select, factors)
         for key, factor in self.level_keys.items():
             if (name := getattr(self, key)) is None:
                 continue
@@ -111,7 +115,7 @@ class ResultKeys(StrictModel):
 
     def series_faults(self, factor: str, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
         """Yield a fault if a figure with a line for each level would have more than MAX_SERIES lines."""
-        count = len(selected_levels(getattr(self, "select", {}), factors)[factor])
+        count = len(selected_levels(self.select, factors)[factor])
         if count > MAX_SERIES:
             yield ("series",), f"expected at most {MAX_SERIES} levels, got {count}: select some of them"
 
@@ -124,7 +128,7 @@ class ResultKeys(StrictModel):
 
     def shows(self, trial: Trial) -> bool:
         """Return whether `select` includes this trial. True for kinds without the key `select`."""
-        return is_selected(getattr(self, "select", {}), trial.levels)
+        return is_selected(self.select, trial.levels)
 
     def timed_metrics(self) -> list[str]:
         """Return the metrics and axes that depend on the speed of the device, such as seconds."""
@@ -137,10 +141,9 @@ class ResultKeys(StrictModel):
         matches no level, or several, stays, and the checks report it.
         """
         known, updates = design.known_levels, dict[str, Any]()
-        select: Mapping[str, Any] = getattr(self, "select", {})
-        if select:
+        if self.select:
             updates["select"] = {
-                name: find_levels(kept, known.get(name, ())) for name, kept in select.items()
+                name: find_levels(kept, known.get(name, ())) for name, kept in self.select.items()
             }
         levels = selected_levels(updates.get("select", {}), known)
         for key, factor in self.level_keys.items():
@@ -396,7 +399,7 @@ def check_shown_metrics(
     The message names the key that would add the metric. `trials` has one of each cell, with any seed.
     """
     for index, spec in enumerate(specs):
-        select = {factor: kept for factor, kept in getattr(spec, "select", {}).items() if factor != SEED}
+        select = {factor: kept for factor, kept in spec.select.items() if factor != SEED}
         selected = [each.common for each in trials if is_selected(select, each.levels)]
         axis = getattr(spec, "x", "") if spec.kind == "line" else ""
         for key, name in spec.named_metrics():
