@@ -29,7 +29,7 @@ from ...storage import Store
 from ...studies.last_run import describe_max_seeds, describe_taken_name, load_to_run
 from ...studies.planning.plan import make_plan
 from ...studies.planning.reused_trials import describe_stale, keep_stale_trials
-from ...studies.planning.status import stored_outcomes
+from ...studies.planning.status import StudyStatus, stored_outcomes
 from ...studies.planning.trials_to_run import own_costs, select_shard, select_trials
 from ...studies.study import Study, follow_rounds
 from ...studies.text.errors import StudyError, StudyFault, command_line
@@ -137,7 +137,8 @@ def _tracked(
 
 def _print_summary(request: RunRequest, summary: Summary, store: Store, seconds: float) -> None:
     study = follow_rounds(request.study, store)
-    now = StudyResults(study, store).status
+    results = StudyResults(study, store)
+    now = results.status
     ended = f"{plural(summary.ran, 'trial')} ended in {format_duration(seconds)}"
     part = "shard" if request.options.shard else "part" if request.options.only else ""
     own = request.trial_ids or ()
@@ -149,30 +150,27 @@ def _print_summary(request: RunRequest, summary: Summary, store: Store, seconds:
     for reason in summary.given_up:
         print_stderr(f"  abandoned  {reason}")
     if summary.stopped or summary.stop_reason:
-        _print_where_to_look(request, store)
+        _print_where_to_look(request, now)
         why = "; all steps so far are stored" if summary.stopped else f" because {summary.stop_reason}"
         print_stderr(f"stopped{why}. Continue: {request.resume_command}")
         return
     has_more = study.search is not None and request.max_trials is None and not now.spent
     if has_more and now.left > 0 and not now.begun and not now.waiting:
         print_stderr("  no point is left: the space has no further point that meets the constraints")
-    for line in format_best_points(request.study, StudyResults(request.study, store).points):
+    for line in format_best_points(study, results.points):
         print_stderr(line)
 
 
-def _print_where_to_look(request: RunRequest, store: Store) -> None:
+def _print_where_to_look(request: RunRequest, status: StudyStatus) -> None:
     """Print the command that renders the study's tables, if it has tables and results."""
     study, options, tables = request.study, request.options, len(request.study.tables)
-    if tables and StudyResults(follow_rounds(study, store), store).status.stored:
+    if tables and status.stored:
         see = command_line("table", "render", study.name, results=options.results, plugin=options.plugin)
         print_stderr(f"see: {see}{f'  ({tables} tables)' if tables > 1 else ''}")
 
 
-def print_first_table(request: RunRequest, store: Store) -> None:
+def _print_first_table(results: StudyResults) -> None:
     """Print the first table of a completed study. It is cut to the height of the terminal."""
-    results = StudyResults(follow_rounds(request.study, store), store)
-    if not results.study.tables or results.status.left:
-        return
     columns, lines = shutil.get_terminal_size((WIDTH, MAX_TABLE_LINES))
     styled = has_styles(sys.stderr)
     table = results.table(published=False)
@@ -327,8 +325,11 @@ def run_from_options(options: RunOptions) -> Summary | None:
     else:
         summary = run_stages(request, settings)
     if summary is not None and not summary.is_cut_short:
-        _print_where_to_look(request, settings.store)
-        print_first_table(request, settings.store)
+        results = StudyResults(follow_rounds(study, settings.store), settings.store)
+        status = results.status
+        _print_where_to_look(request, status)
+        if results.study.tables and not status.left:
+            _print_first_table(results)
     if options.as_json:
         run: dict[str, object] = {"stopped": True, "given_up": (), "resume": request.resume_command}
         if summary is not None:
