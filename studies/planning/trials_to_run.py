@@ -140,8 +140,6 @@ def _turns_by_claim(study: Study) -> dict[str, int]:
     FLOPs, and so on. Trials that no claim needs come last. Within a claim, every cell is trained with one
     seed before the next seed.
     """
-    from ..resolve.costs import max_training_flops  # noqa: PLC0415 -- few grids have this order
-
     cells: dict[CellKey, list[Trial]] = {}
     for trial in study.trials:
         cells.setdefault(trial.cell, []).append(trial)
