@@ -217,7 +217,7 @@ class ResultSubject:
 
     def difference(self, metrics: Sequence[Metric]) -> list[str]:
         """Return a sentence on metrics that these trials measure differently, as at other lengths, if any."""
-        sentence = difference_sentence(metrics, self.settings)
+        sentence = difference_sentence(dict.fromkeys(metrics, self.settings))
         return [sentence] if sentence else []
 
     def omitted(self, gaps: Counter[str], planned: int) -> Iterator[str]:

@@ -176,7 +176,7 @@ def _sentences(
         yield "Bold: best in its column."
         yield "The best of many points is biased upwards; confirm it with activemem study promote."
     yield from noise_sentences(study, found, find_metric(first.name))
-    if difference := difference_sentence(metrics, settings):
+    if difference := difference_sentence(dict.fromkeys(metrics, settings)):
         yield difference
     if note := comparison_note(study):
         yield f"{note[:1].upper()}{note[1:]}."
@@ -248,7 +248,7 @@ class PointsFigure(CurveKind):
             titles.append("Ended points" if self.x == "points" else "Hours of training")
         else:
             content, caption = _front(found, *shown), against(*titles)
-        difference = difference_sentence(shown, settings)
+        difference = difference_sentence(dict.fromkeys(shown, settings))
         return Curve(
             name=self.name,
             caption=one_line(self.caption or caption).removesuffix("."),

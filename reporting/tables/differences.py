@@ -299,7 +299,7 @@ def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...
         sentences.append(f"In parentheses, as a fallback: {title[0].lower()}{title[1:]}.")
     metrics = [*dict.fromkeys(column.metric for column in columns), *([find_metric(other)] if other else [])]
     sentences += [FIRST_SENTENCE] if any(is_target(metric.name) for metric in metrics) else []
-    sentences += [difference] if (difference := difference_sentence(metrics, settings)) else []
+    sentences += [difference] if (difference := difference_sentence(dict.fromkeys(metrics, settings))) else []
     baseline = made.changes.describe_baseline() if made.changes else level_name(spec.baseline or "")
     sentences += differences_sentences(list(made.differences.values()), baseline, counts)
     sentences += _best(spec, cells, made.bold_cells)

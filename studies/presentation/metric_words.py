@@ -98,7 +98,7 @@ def describe_metrics(measured: Mapping[Metric, Collection[TrialSettings]]) -> tu
     depending = {metric: settings for metric, settings in measured.items() if metric.titles}
     titles = {metric.name: with_true_title(metric, each)[0].title for metric, each in depending.items()}
     sentences = [f"{name}: {in_sentence(title)}." for name, title in titles.items()]
-    difference = _difference_sentence(depending)
+    difference = difference_sentence(depending)
     return (*sentences, *([difference] if difference else []))
 
 
@@ -107,12 +107,8 @@ def in_sentence(title: str) -> str:
     return title if title[:2].isupper() else title[:1].lower() + title[1:]
 
 
-def difference_sentence(metrics: Iterable[Metric], settings: Collection[TrialSettings]) -> str:
+def difference_sentence(measured: Mapping[Metric, Collection[TrialSettings]]) -> str:
     """Return a sentence on metrics that are measured differently in some trials; "" if none is."""
-    return _difference_sentence(dict.fromkeys(metrics, settings))
-
-
-def _difference_sentence(measured: Mapping[Metric, Collection[TrialSettings]]) -> str:
     parts = dict[str, None]()
     for metric, settings in measured.items():
         values: dict[str, dict[str, None]] = {}

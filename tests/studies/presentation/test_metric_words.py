@@ -92,7 +92,7 @@ def test_where_trials_differ_the_title_fits_all_and_a_sentence_says_in_what(gold
     settings = settings_of(**GROWN, factors={"mixer": ["sa"], "grow_at": [0.9, 1.0], "seed": [0, 1]})
     metric = find_metric("max_length")
     assert titled("max_length", settings)[1:] == (METRICS["max_length"].title, "")
-    golden(difference_sentence([metric], settings))
+    golden(difference_sentence({metric: settings}))
     assert describe_metrics(dict.fromkeys([metric, find_metric("parameters")], settings[:1])) == (
         "max_length: longest length with at least 90 % accuracy.",
     )
@@ -146,4 +146,4 @@ def test_metrics_that_are_each_measured_in_one_way_are_not_called_different():
 def test_lengths_that_only_some_trials_have_together_are_named(golden):
     mixed = [each for task in (RECALL, WORDS) for each in settings_of(task=task, train={"curriculum": None})]
     names = ("test_accuracy", "test_scaled_accuracy")
-    golden([difference_sentence([find_metric(name)], mixed) for name in names])
+    golden([difference_sentence({find_metric(name): mixed}) for name in names])
