@@ -96,7 +96,7 @@ def _quadrature() -> tuple[Floats, Floats]:
 SIGNIFICANCE_LEVEL = 0.05
 """A corrected p below this is significant."""
 
-TalliesByLook = Sequence[Values]
+ValuesByLook = Sequence[Values]
 """The values of a cell at each look that it has reached."""
 
 
@@ -127,7 +127,7 @@ class DecidedDifference:
 
 
 def differences_at_looks(
-    cells: Sequence[TalliesByLook],
+    cells: Sequence[ValuesByLook],
     pairs: Sequence[tuple[int, int]],
     counts: Sequence[int],
     margin: float | None = None,

@@ -22,8 +22,7 @@ from ...studies.claims.interim_tests import seeds_at_looks
 from ...studies.presentation.changes import CHANGES, read_changes
 from ...studies.presentation.kinds import Spread, TableExtras, is_selected, selected_levels
 from ...studies.presentation.metric_words import with_true_title
-from ...studies.resolve.trial import CellKey as TrialCell
-from ...studies.resolve.trial import Trial, first_of_each_kind
+from ...studies.resolve.trial import CellKey, Trial, first_of_each_kind
 from ...studies.schema.factors import SEED, level_names, level_text, one_line
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.study import Study
@@ -40,7 +39,15 @@ from .differences import (
 )
 from .published import PublishedMatch, add_paper_only, difference_from_baseline, match_published
 from .table import Cell, CellStatus, ColumnKey, Footnotes, Table
-from .tally import CellKey, TalliesByLook, Tally, pick_best, tallies_by_look, tally_trials, untrained_remarks
+from .tally import (
+    CellPlace,
+    TalliesByLook,
+    Tally,
+    pick_best,
+    tallies_by_look,
+    tally_trials,
+    untrained_remarks,
+)
 
 if TYPE_CHECKING:
     from ..kinds.cells import CellsTable
@@ -124,11 +131,11 @@ class TableCells:
         return level_text(levels[self.spec.rows]), column
 
     @cached_property
-    def _tallied(self) -> tuple[TalliesByLook, Mapping[CellKey, str]]:
+    def _tallied(self) -> tuple[TalliesByLook, Mapping[CellPlace, str]]:
         """Return each cell's values at each look (interim test), and remarks on levels without a value."""
         spec = self.spec
 
-        def tally(trials: Sequence[Trial]) -> dict[CellKey, tuple[Tally, ...]]:
+        def tally(trials: Sequence[Trial]) -> dict[CellPlace, tuple[Tally, ...]]:
             return tally_trials(spec, self.study.name, trials, self.outcomes, self.extras.begun)
 
         if spec.pick_by is not None:
@@ -145,12 +152,12 @@ class TableCells:
         return {place: looks for place, looks in self._tallied[0].items() if place[2] in self.spec.value}
 
     @cached_property
-    def tallies(self) -> Mapping[CellKey, Tally]:
+    def tallies(self) -> Mapping[CellPlace, Tally]:
         """Return the values that each cell shows: those of its last look (interim test)."""
         return {place: looks[-1] for place, looks in self.look_tallies.items()}
 
     @cached_property
-    def estimates(self) -> Mapping[CellKey, Estimate]:
+    def estimates(self) -> Mapping[CellPlace, Estimate]:
         """Return the mean and the spread of each cell that has values."""
         return {
             place: estimate.within(find_metric(place[2]).bounds)
@@ -173,7 +180,7 @@ class TableCells:
         """Return remarks on cells whose trainings did not learn, by row and column."""
         return untrained_remarks(self.spec, self.study.name, self.trials, self.outcomes)
 
-    def published_values(self) -> dict[tuple[str, TrialCell], float]:
+    def published_values(self) -> dict[tuple[str, CellKey], float]:
         """Return the paper's numbers by the metric and the cell of the trials that repeat them.
 
         If a table picks the best of several cells, its number belongs to each of them. A number for the mean
@@ -182,7 +189,7 @@ class TableCells:
         spec, match = self.spec, self.published_match
         if match is None or (spec.over and spec.pick_by is None):
             return {}
-        found: dict[tuple[str, TrialCell], float] = {}
+        found: dict[tuple[str, CellKey], float] = {}
         for levels, cell in {trial.cell: (trial.levels, trial.cell) for trial in self.shown_trials}.values():
             row, level = self.place(levels)
             for column in self.columns:
@@ -221,7 +228,7 @@ class TableCells:
             table = add_paper_only(table, match, self.rows, self.columns)
         return table
 
-    def _cell(self, row: str, column: TableColumn, best: Collection[CellKey]) -> Cell:
+    def _cell(self, row: str, column: TableColumn, best: Collection[CellPlace]) -> Cell:
         """Return the finished cell at a row and column; without trials it has only the paper's number."""
         place, metric, match = (row, column.level, column.metric.name), column.metric, self.published_match
         tally, estimate = self.tallies.get(place), self.estimates.get(place)
@@ -286,7 +293,7 @@ class TableCells:
             **shared,
         )
 
-    def _remarks(self, place: CellKey, tally: Tally | None, fallback: Tally | None) -> list[str]:
+    def _remarks(self, place: CellPlace, tally: Tally | None, fallback: Tally | None) -> list[str]:
         remarks: list[str] = []
         if tally is not None:
             remarks += [tally.label] if tally.label else []

@@ -31,8 +31,8 @@ SEVERAL = "several"
 BASELINE = "baseline"
 """The name of a baseline's row."""
 
-CellKey = tuple[str, ...]
-"""The levels that identify a cell."""
+LevelTexts = tuple[str, ...]
+"""The levels that identify a cell, as texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class Changes:
     around: tuple[str, ...]
     changing: frozenset[str]
     rows: tuple[ChangeRow, ...]
-    numbers: Mapping[CellKey, int]
+    numbers: Mapping[LevelTexts, int]
     by_step: bool
 
     def row(self, levels: Mapping[str, Level]) -> ChangeRow | None:
@@ -99,7 +99,7 @@ def read_changes(spec: CellsTable, design: Design) -> Changes:
         for name in design.factors
         if name not in shown and name not in around
     }
-    blocks: dict[CellKey, dict[CellKey, dict[str, Level]]] = {}
+    blocks: dict[LevelTexts, dict[LevelTexts, dict[str, Level]]] = {}
     for cell in design.cells():
         if is_selected(spec.select, cell):
             blocks.setdefault(_key(cell, around), {}).setdefault(_key(cell, (*around, *baseline)), cell)
@@ -107,7 +107,7 @@ def read_changes(spec: CellsTable, design: Design) -> Changes:
     by_step = bool(path) and spec.against != "baseline"
     stepping = tuple(name for name in design.inner if name in baseline)
     rows: list[ChangeRow] = []
-    numbers: dict[CellKey, int] = {}
+    numbers: dict[LevelTexts, int] = {}
     for cells in blocks.values():
         first = next(iter(cells.values()))
         steps = [_key(design.with_absent({**first, **row}), stepping) for row in path]
@@ -185,7 +185,7 @@ def unselected_baseline_faults(spec: CellsTable, design: Design) -> Iterator[tup
         yield (("rows",), f"expected a baseline cell, {at}; none is among the selected cells")
 
 
-def _key(levels: Mapping[str, Level], names: Sequence[str]) -> CellKey:
+def _key(levels: Mapping[str, Level], names: Sequence[str]) -> LevelTexts:
     return tuple(level_key(levels[name]) for name in names)
 
 
