@@ -22,7 +22,7 @@ from activemem.reporting.tables.table import build_table
 from activemem.storage import Store
 from activemem.storage.checksums import encode
 from activemem.storage.place import FolderPlace, new_compacted_path
-from activemem.storage.rows import METRICS, TRIALS
+from activemem.storage.rows import METRIC_COLUMNS, TRIALS
 from activemem.studies.study import Study, load_study
 
 NAMES = ("max_length", "accuracy", "loss", "length", "tokens_per_s")
@@ -66,7 +66,7 @@ def fill_store(folder: Path, study: Study) -> None:
     place = FolderPlace(folder)
     for name, frame, schema in (
         ("trials", trial_rows(study, values), TRIALS),
-        ("metrics", metric_rows(values), METRICS),
+        ("metrics", metric_rows(values), METRIC_COLUMNS),
     ):
         columns = [pl.col(each).cast(kind) for each, kind in schema.items()]
         data = encode(frame.with_columns(attempt=0, study=pl.lit(study.name)).sort("trial").select(columns))

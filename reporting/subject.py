@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ..storage.rows import METRICS as METRIC_COLUMNS
+from ..storage.rows import METRIC_COLUMNS
 from ..storage.rows import TRIALS as TRIAL_COLUMNS
 from ..studies.catalog.metrics import METRICS, Metric, find_metric
 from ..studies.planning.final_values import DIVERGED, ValueStatus, final_value, metric_names, trial_values

@@ -36,7 +36,7 @@ from .place import FolderPlace as FolderPlace
 from .place import is_address as is_address
 from .place import new_compacted_path as new_compacted_path
 from .rows import KEY_COLUMNS as KEY_COLUMNS
-from .rows import METRICS as METRICS
+from .rows import METRIC_COLUMNS as METRIC_COLUMNS
 from .rows import TRIALS as TRIALS
 from .rows import has_trial as has_trial
 from .rows import metric_frame as metric_frame

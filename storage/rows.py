@@ -211,7 +211,7 @@ _ATTEMPT: Final = {name: TRIALS[name] for name in ("trial", "attempt", "study")}
 KEY_COLUMNS: Final = tuple(_ATTEMPT)
 """The columns that identify an attempt, which every reading of `Store.trials` needs."""
 
-METRICS: Final = pl.Schema({**_ATTEMPT, **_columns(MetricRow)})
+METRIC_COLUMNS: Final = pl.Schema({**_ATTEMPT, **_columns(MetricRow)})
 OUTPUTS: Final = pl.Schema(
     {
         **_ATTEMPT,
@@ -250,7 +250,7 @@ def trial_frame(*rows: TrialRow) -> pl.DataFrame:
 def metric_frame(row: TrialRow, metrics: Sequence[MetricRow]) -> pl.DataFrame:
     """Return a frame with a row for each value in `metrics`, in this order."""
     columns = {name: [getattr(metric, name) for metric in metrics] for name in MetricRow.__slots__}
-    return _attempt_frame(row, len(metrics), columns, METRICS)
+    return _attempt_frame(row, len(metrics), columns, METRIC_COLUMNS)
 
 
 _SEARCH = ("beam", "length_penalty", "coverage_penalty", "sizes")
@@ -283,9 +283,9 @@ READ_VERSIONS: Final = (1, 2)
 
 SCHEMAS: Final = {
     "trials": TRIALS,
-    "metrics": METRICS,
-    "probes": METRICS,
-    "tuning": METRICS,
+    "metrics": METRIC_COLUMNS,
+    "probes": METRIC_COLUMNS,
+    "tuning": METRIC_COLUMNS,
     "outputs": OUTPUTS,
     "tuned_outputs": OUTPUTS,
     "taken": TAKEN,

@@ -16,7 +16,7 @@ from ...reporting.serve.store_reader import StoreReader
 from ...reporting.serve.study_now import StudyNow
 from ...storage import Store
 from ...storage.rows import row_values
-from ...studies.planning.status import count_reasons, outcome_trials
+from ...studies.planning.status import count_failures, outcome_trials
 from ...studies.study import Study
 from ...studies.text.errors import StudyError
 from ...studies.text.units import WIDTH, plural
@@ -102,7 +102,7 @@ class _Display:
         """Show the present state of the study. Without a terminal, print lines about what has changed."""
         if self._console.is_terminal:
             columns = TrialNameColumns.of(now.study, (each.trial for each in now.begun))
-            below = [*_abandoned(now), *format_failures(count_reasons(now.outcomes))]
+            below = [*_abandoned(now), *format_failures(count_failures(now.outcomes))]
             # a single assignment, so that the drawing thread never sees parts of two states
             self._shown = now, columns, below
             return

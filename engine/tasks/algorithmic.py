@@ -68,14 +68,14 @@ def symbols_then_zeros(vocab: int, batch_size: int, length: int, generator: torc
     return torch.nn.functional.pad(symbols(vocab, batch_size, length, generator), (0, length))
 
 
-def shift_right(inputs: Tensor) -> Tensor:
+def swap_halves(inputs: Tensor) -> Tensor:
     """Swap the halves of each row: [x ; 0…0] becomes [0…0 ; x]."""
     return inputs.roll(inputs.shape[-1] // 2, dims=-1)
 
 
 def repeat(inputs: Tensor) -> Tensor:
     """Add each row to its copy with swapped halves: [x ; 0…0] becomes [x ; x]."""
-    return inputs + shift_right(inputs)
+    return inputs + swap_halves(inputs)
 
 
 _SEPARATOR = 2
@@ -142,7 +142,7 @@ _RULES: dict[str, tuple[Draw, Callable[[Tensor], Tensor]]] = {
     "copy": (symbols, torch.clone),
     "reverse": (symbols, lambda inputs: inputs.flip(-1)),
     "sort": (symbols, lambda inputs: inputs.sort(dim=-1).values),
-    "remember": (symbols_then_zeros, shift_right),
+    "remember": (symbols_then_zeros, swap_halves),
     "duplicate": (symbols_then_zeros, repeat),
     "addition": (operands, partial(combine, operation=operator.add)),
     "multiply": (operands, partial(combine, operation=operator.mul)),

@@ -185,14 +185,14 @@ class Curve:
         `at` is the name of its place on the horizontal axis, if it is not a number. Units are left out.
         """
         across, up = (axis.title.partition(",")[0] for axis in (self.x, self.y))
-        at = at or dict(self.x.ticks).get(point.x) or format_number(point.x)
-        numbers = f"{across} {at}: {up} {format_number(point.y)}{_interval_words(point)}"
+        at = at or dict(self.x.ticks).get(point.x) or format_four_digits(point.x)
+        numbers = f"{across} {at}: {up} {format_four_digits(point.y)}{_interval_words(point)}"
         seeds = f", n = {point.n}" if point.n > 1 else ""
         return f"{name}, {numbers}{seeds}" if name else f"{numbers}{seeds}"
 
     def bar_words(self, bar: Bar) -> str:
         """Return the values of a bar as text, with its name."""
-        published = "" if bar.published is None else f"; published {format_number(bar.published)}"
+        published = "" if bar.published is None else f"; published {format_four_digits(bar.published)}"
         return f"{bar.name}: {bar.text}{_interval_words(bar)}{published}"
 
     def _repr_svg_(self) -> str:
@@ -207,7 +207,7 @@ class Curve:
         return sum(panel.row == self.panels[0].row for panel in self.panels) if self.panels[0].row else None
 
 
-def format_number(number: float) -> str:
+def format_four_digits(number: float) -> str:
     """Return a number with four digits, or all digits before the point."""
     text = f"{number:,.0f}" if 1e4 <= abs(number) < 1e15 else f"{number:.4g}"
     return text.replace("-", "−")
@@ -216,7 +216,7 @@ def format_number(number: float) -> str:
 def _interval_words(of: Point | Bar) -> str:
     if of.low is None or of.high is None:
         return ""
-    return f" [{format_number(of.low)}, {format_number(of.high)}]"
+    return f" [{format_four_digits(of.low)}, {format_four_digits(of.high)}]"
 
 
 def subject_curve(

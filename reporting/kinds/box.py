@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from ...studies.catalog.metrics import find_metric
 from ..curves.cell_figure import CellFigure, grouped_values
-from ..curves.curve import Axis, Content, Curve, format_number
+from ..curves.curve import Axis, Content, Curve, format_four_digits
 from ..curves.draw.panel import (
     PanelLayout,
     Plot,
@@ -214,16 +214,16 @@ def _box(plot: Plot, box: Box, at: float, half: float, *, upright: bool) -> None
 
 def _hover(plot: Plot, box: Box, curve: Curve, at: float, *, upright: bool) -> None:
     """Show the quartiles of a box, or single values, when the pointer is on them."""
-    name = box.name or f"{curve.x.title} {format_number(box.at)}"
+    name = box.name or f"{curve.x.title} {format_four_digits(box.at)}"
     if box.quartiles:
         low, middle, high = box.quartiles
         words = (
-            f"{name}: median {format_number(middle)},"
-            f" quartiles {format_number(low)} and {format_number(high)}, n = {box.n}"
+            f"{name}: median {format_four_digits(middle)},"
+            f" quartiles {format_four_digits(low)} and {format_four_digits(high)}, n = {box.n}"
         )
         marks = [(middle, high - low, words)]
     else:
-        marks = [(value, 0.0, f"{name}: {format_number(value)}") for value in box.values]
+        marks = [(value, 0.0, f"{name}: {format_four_digits(value)}") for value in box.values]
     for value, length, words in marks:
         if upright:
             plot.hover(plot.x(at), plot.y(value), words, height=plot.y(length) - plot.y(0))

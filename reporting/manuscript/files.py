@@ -39,7 +39,7 @@ from ..snapshot import Snapshot
 from ..tables.render.latex import escape
 from ..tables.table import CellStatus, Table
 from .paper_file import Manuscript, PaperNumber, own_files
-from .record import RECORD, encode_record, read_record
+from .record import RECORD, encode_build_record, read_record
 
 NUMBERS = "numbers.tex"
 UNKNOWN = r"\textbf{??}"
@@ -84,7 +84,7 @@ def write_paper(paper: Manuscript) -> list[Path]:
     files = paper_files(paper)
     for path in leftover_files(paper, files):
         path.unlink()
-    files[RECORD] = encode_record(files, paper.numbers, read_record(paper.folder))
+    files[RECORD] = encode_build_record(files, paper.numbers, read_record(paper.folder))
     for name, content in files.items():
         path = paper.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

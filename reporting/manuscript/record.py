@@ -45,7 +45,7 @@ def read_record(folder: Path) -> BuildRecord | None:
         return None
 
 
-def encode_record(
+def encode_build_record(
     files: Mapping[str, bytes], numbers: Mapping[str, PaperNumber], last: BuildRecord | None
 ) -> bytes:
     """Return the content of the record of a build of these files and numbers. `last` is the one before."""

@@ -108,10 +108,10 @@ def finite_values(values: Iterable[float]) -> list[float]:
     return found
 
 
-Test = Literal["permutation", "wilcoxon"]
+SymmetryTest = Literal["permutation", "wilcoxon"]
 """The tests that assume only that differences are symmetric."""
 
-TESTS: Mapping[Test, str] = {
+TESTS: Mapping[SymmetryTest, str] = {
     "permutation": "paired permutation test",
     "wilcoxon": "Wilcoxon signed-rank test",
 }
@@ -121,7 +121,7 @@ _MAX_EXACT_PAIRS = 20  # up to 2 ** 20 sign patterns are enumerated
 _SAMPLED_PATTERNS = 19_999  # random sign patterns, if there are too many
 
 
-def paired_p(differences: Iterable[float], *, test: Test = "permutation") -> float:
+def paired_p(differences: Iterable[float], *, test: SymmetryTest = "permutation") -> float:
     """Return the two-sided p-value of differences, such as those of values that are paired by seed.
 
     The permutation test flips the signs of the differences. Wilcoxon's test flips the signs of the ranks of

@@ -171,7 +171,7 @@ def study_status(
         begun=begun,
         waiting=tuple(each.trial for each in unfinished if not each.has_started),
         missing_weights=trials_missing_weights(study, store, statuses) if study.header.keep_weights else (),
-        failure_reasons=count_reasons(rows),
+        failure_reasons=count_failures(rows),
         stale=find_stale_trials(study, outcomes),
     )
 
@@ -244,7 +244,7 @@ def _spent_words(study: Study, counted: TrialCounts) -> str | None:
     return f"space of {plural(search.num_points, 'point')}"
 
 
-def count_reasons(outcomes: pl.DataFrame) -> tuple[tuple[str, int], ...]:
+def count_failures(outcomes: pl.DataFrame) -> tuple[tuple[str, int], ...]:
     """Count the failed trials by the first line of their reasons, the most frequent first."""
     failed = outcomes.filter(pl.col("status") == "failed")["reason"]
     return tuple(Counter(first_line(reason or "") for reason in failed).most_common())

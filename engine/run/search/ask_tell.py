@@ -36,14 +36,14 @@ from ....studies.study import Study
 from ....studies.text.strict_model import format_value
 from .samplers.evolution import EvolutionSampler
 from .samplers.search_observations import (
-    PointKey,
     Proposals,
     Sampler,
     Values,
+    ValuesKey,
     distribution,
     draw,
-    point_key,
     suggest,
+    values_key,
 )
 from .stored_points import PointEnd, SearchPoint
 
@@ -203,9 +203,9 @@ class AskTell:
         self._enough = max(ENOUGH, len(study.dimensions) + MORE_THAN_DIMENSIONS)
         self._complete = [0] * rungs  # the numbers of points with a value
         self._restored = 0  # the number of them that were restored
-        self._begun = set[PointKey]()
-        self._training: dict[PointKey, Values] = {}
-        self._tried = set[PointKey]()  # also the proposals that were rejected
+        self._begun = set[ValuesKey]()
+        self._training: dict[ValuesKey, Values] = {}
+        self._tried = set[ValuesKey]()  # also the proposals that were rejected
         self._space = {name: distribution(each) for name, each in study.dimensions.items()}
         self._is_enumerable = is_enumerable(study.dimensions)
         self._in_order = enumerate_points(self._search.choose) if self._is_enumerable else iter(())
@@ -225,8 +225,8 @@ class AskTell:
         self._training[self._note_begun(values)] = values
         return trial
 
-    def _note_begun(self, values: Values) -> PointKey:
-        key = point_key(values)
+    def _note_begun(self, values: Values) -> ValuesKey:
+        key = values_key(values)
         self._begun.add(key)
         self._tried.add(key)
         return key
@@ -240,7 +240,7 @@ class AskTell:
         With the point, return its Optuna trial and its sampler's name. `accept` returns the point with these
         values if it is new, else None. `begun` is the number of points that any driver has begun.
         """
-        rejected = list[PointKey]()
+        rejected = list[ValuesKey]()
         while len(rejected) < REJECTED_PROPOSALS.get(self._name, MAX_REJECTED_PROPOSALS):
             training = tuple(self._training.values())
             proposals = Proposals(begun=begun, known=self._begun, training=training, rejected=rejected)
@@ -252,7 +252,7 @@ class AskTell:
                 return point, trial, self._name
             if trial is not None:
                 trial.study.tell(trial, state=TrialState.FAIL)
-            rejected.append(point_key(values))
+            rejected.append(values_key(values))
         drawn = iter(()) if self._name == "grid" else self._draw(begun)
         left = islice(self._in_order, MAX_ENUMERATED_POINTS)
         for points, source in ((drawn, "random"), (left, "grid")):
@@ -295,7 +295,7 @@ class AskTell:
                 )
 
     def _accepted(self, values: Values, accept: Callable[[Values], SearchPoint | None]) -> SearchPoint | None:
-        if (key := point_key(values)) in self._tried:
+        if (key := values_key(values)) in self._tried:
             return None
         self._tried.add(key)
         return accept(values)

@@ -5,8 +5,8 @@ import math
 import polars as pl
 
 from activemem import register_metric
-from activemem.storage import METRICS, TRIALS
-from activemem.studies import METRICS as REGISTERED
+from activemem.storage import METRIC_COLUMNS, TRIALS
+from activemem.studies import METRICS
 from activemem.studies.planning import combined_status, final_value, trial_values
 
 SEQ2SEQ = "seq2seq(lstm, lstm, attention=luong)"
@@ -80,7 +80,7 @@ def test_a_metric_that_was_registered_later_is_not_one_without_a_finite_value():
             ("none", "ended without a finite sureness"),
         ]
     finally:
-        REGISTERED.unregister("sureness")
+        METRICS.unregister("sureness")
 
 
 def test_a_trial_that_is_asked_for_twice_has_two_rows_with_its_seed():
@@ -101,7 +101,7 @@ def test_a_cost_is_a_value_too():
 def test_a_metric_with_an_index_has_the_value_of_the_last_step():
     steps = [(10, "bleu[1-9]", 3.0), (20, "bleu[1-9]", 4.0), (20, "bleu", 9.0), (10, "bleu[10-19]", 5.0)]
     rows = [{"trial": "a", "step": step, "name": name, "value": value} for step, name, value in steps]
-    course = pl.DataFrame(rows, schema={name: METRICS[name] for name in rows[0]})
+    course = pl.DataFrame(rows, schema={name: METRIC_COLUMNS[name] for name in rows[0]})
     assert told("bleu[1-9]", "a", metrics=course) == [("a", 4.0, "done", "")]
     assert told("bleu[10-19]", "a", metrics=course)[0][2] == "none"
 

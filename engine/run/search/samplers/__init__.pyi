@@ -19,5 +19,5 @@ from .gp_trees import squared_distances as squared_distances
 from .search_observations import Proposals as Proposals
 from .search_observations import distribution as distribution
 from .search_observations import draw as draw
-from .search_observations import point_key as point_key
 from .search_observations import suggest as suggest
+from .search_observations import values_key as values_key

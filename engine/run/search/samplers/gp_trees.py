@@ -48,7 +48,7 @@ from .....studies.catalog.samplers import SAMPLERS
 from .....studies.schema.settings import RECIPE_PATH, Level
 from .....studies.study import Study
 from .evolution import PointChanges, cross
-from .search_observations import PointKey, Proposals, Values, distribution, draw, point_key
+from .search_observations import Proposals, Values, ValuesKey, distribution, draw, values_key
 
 if TYPE_CHECKING:
     from .....studies.schema.search_settings import SearchObjective
@@ -85,11 +85,11 @@ class RecipeFeatures:
         self._values = {name: _ValuePlaces(dimension) for name, dimension in study.dimensions.items()}
         ends = list(accumulate((each.size for each in self._values.values()), initial=PLACES))
         self._begins, self.size = dict(zip(self._values, ends, strict=False)), ends[-1]
-        self._known: dict[PointKey, Numbers] = {}
+        self._known: dict[ValuesKey, Numbers] = {}
 
     def of(self, points: Sequence[Mapping[str, Level]]) -> Numbers:
         """Return the feature matrix of search points, a row for each."""
-        keys = [point_key(values) for values in points]
+        keys = [values_key(values) for values in points]
         new = {key: values for key, values in zip(keys, points, strict=True) if key not in self._known}
         if len(self._known) + len(new) > _KEPT:
             self._known = {key: self._known[key] for key in keys if key in self._known}
@@ -425,9 +425,9 @@ class TreeSampler:
         distances = (means - self._highest) / deviations
         densities = np.exp(-0.5 * distances**2) / _ROOT
         expected = deviations * (distances * ndtr(distances) + densities)
-        met = set[PointKey]()
+        met = set[ValuesKey]()
         for place in np.argsort(-expected, kind="stable").tolist():
-            key = point_key(values := candidates[place])
+            key = values_key(values := candidates[place])
             if key not in proposals and key not in met:
                 met.add(key)
                 yield values

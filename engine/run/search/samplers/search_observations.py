@@ -93,11 +93,11 @@ def distribution(dimension: Dimension) -> CategoricalDistribution | FloatDistrib
             return CategoricalDistribution([option_label(option) for option in dimension.options])
 
 
-PointKey = frozenset[tuple[str, Any]]
+ValuesKey = frozenset[tuple[str, Any]]
 """The key of a point; equal points have equal keys."""
 
 
-def point_key(values: Mapping[str, Any]) -> PointKey:
+def values_key(values: Mapping[str, Any]) -> ValuesKey:
     """Return a key of a search point's values that does not depend on their order."""
     return frozenset(values.items())
 
@@ -112,11 +112,11 @@ class Proposals:
     """
 
     begun: int = 0
-    known: Set[PointKey] = frozenset()
+    known: Set[ValuesKey] = frozenset()
     training: Sequence[Values] = ()
-    rejected: Sequence[PointKey] = ()
+    rejected: Sequence[ValuesKey] = ()
 
-    def __contains__(self, key: PointKey) -> bool:
+    def __contains__(self, key: ValuesKey) -> bool:
         """Return whether a search point has begun or was rejected since the last point began."""
         return key in self.known or key in self.rejected
 

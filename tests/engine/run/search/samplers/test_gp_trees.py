@@ -19,7 +19,7 @@ from activemem.engine.run.search.samplers import (
     goodness,
     last_renewal,
     normal_scores,
-    point_key,
+    values_key,
 )
 
 
@@ -53,15 +53,15 @@ def test_parallel_points_and_what_was_rejected_before_each_of_them_differ(search
     for count in range(DRAWN):
         values = sampler.propose(Proposals(begun=count))
         sampler.learn(values, ended(values))
-        begun.add(point_key(values))
+        begun.add(values_key(values))
     training = []
     for rejections in (0, 3, 1, 2):
         rejected = []
         for _ in range(rejections + 1):
             known = {"begun": len(begun), "known": begun, "training": training}
             values = sampler.propose(Proposals(**known, rejected=rejected))
-            assert point_key(values) not in begun | set(rejected)
-            rejected.append(point_key(values))
+            assert values_key(values) not in begun | set(rejected)
+            rejected.append(values_key(values))
         begun.add(rejected[-1])
         training.append(values)
 
