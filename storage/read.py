@@ -282,12 +282,12 @@ def with_probes(quarantine: Quarantine, trials: pl.DataFrame, names: Collection[
 
 
 def with_adopters(quarantine: Quarantine, trials: pl.DataFrame) -> pl.DataFrame:
-    """Add a column `taken`, null for none, with the studies that have adopted a trial's result."""
+    """Add a column `adopters`, null for none, with the studies that have adopted a trial's result."""
     if not quarantine.layout.partitions("taken"):
         return trials
     rows = read_adopted(quarantine)
-    takers = rows.group_by("trial", maintain_order=True).agg(taken=pl.struct("study", "factors", "at"))
-    return trials.join(takers, on="trial", how="left", maintain_order="left") if len(takers) else trials
+    adopters = rows.group_by("trial", maintain_order=True).agg(adopters=pl.struct("study", "factors", "at"))
+    return trials.join(adopters, on="trial", how="left", maintain_order="left") if len(rows) else trials
 
 
 def read_adopted(quarantine: Quarantine, studies: Collection[str] | None = None) -> pl.DataFrame:

@@ -224,8 +224,8 @@ OUTPUTS: Final = pl.Schema(
     }
 )
 
-TAKEN: Final = pl.Schema({**_ATTEMPT, "factors": pl.String(), "at": pl.Datetime("us", "UTC")})
-"""The trials of other studies that a study has adopted, with its factor levels for them, and the time."""
+ADOPTED: Final = pl.Schema({**_ATTEMPT, "factors": pl.String(), "at": pl.Datetime("us", "UTC")})
+"""The trials of other studies that a study has adopted (in the folder `taken`), with levels and time."""
 
 
 def has_trial(trials: Iterable[str]) -> pl.Expr:
@@ -288,7 +288,7 @@ SCHEMAS: Final = {
     "tuning": METRIC_COLUMNS,
     "outputs": OUTPUTS,
     "tuned_outputs": OUTPUTS,
-    "taken": TAKEN,
+    "taken": ADOPTED,
 }
 MEASURED_LATER: Final = ("probes", "tuning")
 _BY_STEP: Final = ("trial", "attempt", "step", "epoch", "name")

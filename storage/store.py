@@ -32,10 +32,10 @@ from .read import (
     with_probes,
 )
 from .rows import (
+    ADOPTED,
     MEASURED_LATER,
     SCHEMAS,
     SORT_KEYS,
-    TAKEN,
     TRIALS,
     AttemptRows,
     MetricRow,
@@ -240,7 +240,7 @@ class Store:
         """
         row = {"trial": trial, "attempt": 0, "study": study, "factors": factors, "at": datetime.now(UTC)}
         path = self._layout.attempt_file("taken", study, trial, 0)
-        self._put(path, pl.DataFrame([row], schema=TAKEN))
+        self._put(path, pl.DataFrame([row], schema=ADOPTED))
 
     def adopted(self, study: str) -> pl.DataFrame:
         """Return the trials of other studies that this study has adopted.
@@ -303,8 +303,8 @@ class Store:
         takes less time and memory; they must include trial, study and attempt.
 
         The named probes, measured by probing or tuning, are added to the final metrics. If searches have
-        adopted trials of other studies, the column `taken` has the adopting studies, with their factors and
-        the times. Likewise, the column `pruned` has the attempts of a trial that other studies have pruned.
+        adopted trials of other studies, the column `adopters` has these searches, with their factors and the
+        times. Likewise, the column `pruned` has the attempts of a trial that other studies have pruned.
         """
         frame = read_latest(self._quarantine, columns, pruned=True)
         check_stored_rows(self._layout.root / "trials", frame)

@@ -314,7 +314,7 @@ def outcomes_elsewhere(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 def _own_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = False) -> pl.DataFrame:
     outcomes = _with_own_pruned(study, outcomes)
     own = _tried(study, outcomes.filter(pl.col("study") == study.name), all_seeds=all_seeds)
-    for find in (_taken, _of_baseline):
+    for find in (_adopted, _of_baseline):
         others = outcomes.filter(~pl.col("trial").is_in(own["trial"].to_list()))
         own = pl.concat([own, _tried(study, find(study, others), all_seeds=all_seeds)])
     return own
@@ -342,12 +342,12 @@ def _of_baseline(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
     return found.with_columns(factors=pl.Series([levels[trial] for trial in found["trial"]], dtype=pl.String))
 
 
-def _taken(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
+def _adopted(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
     """Return the outcomes of other studies that a search has adopted, with the levels of this search."""
-    if "taken" not in outcomes.columns:
+    if "adopters" not in outcomes.columns:
         return outcomes.clear()
     by_study = pl.element().filter(pl.element().struct.field("study") == study.name)
-    found = outcomes.with_columns(own=pl.col("taken").list.eval(by_study).list.first())
+    found = outcomes.with_columns(own=pl.col("adopters").list.eval(by_study).list.first())
     own = pl.col("own").struct
     changed = found.filter(pl.col("own").is_not_null()).with_columns(
         factors=own.field("factors"), finished=own.field("at")

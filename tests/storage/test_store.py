@@ -123,17 +123,17 @@ def test_a_trial_that_two_studies_hold_is_counted_once(store):
 def test_a_study_can_count_what_another_has_trained(root, store):
     fill_store(root, [1, 2])
     fill_store(root, [3], study="beta")
-    assert "taken" not in store.trials().columns
+    assert "adopters" not in store.trials().columns
     one, two = make_trial_id(1), make_trial_id(2)
     for trial, study, factors in ((two, "beta", '{"k": 2}'), (two, "gamma", "{}"), (one, "beta", '{"k": 1}')):
         store.adopt(trial, study, factors)
     for _ in range(2):
-        takers = dict(store.trials().select("trial", "taken").iter_rows())
-        assert [(each["study"], each["factors"]) for each in takers[two]] == [
+        adopters = dict(store.trials().select("trial", "adopters").iter_rows())
+        assert [(each["study"], each["factors"]) for each in adopters[two]] == [
             ("beta", '{"k": 2}'),
             ("gamma", "{}"),
         ]
-        assert [each["study"] for each in takers[one]] == ["beta"]
+        assert [each["study"] for each in adopters[one]] == ["beta"]
         assert store.adopted("beta").select("trial", "factors").rows() == [
             (two, '{"k": 2}'),
             (one, '{"k": 1}'),

@@ -248,8 +248,8 @@ class BegunPoints:
         self._store, self._points = store, points
         self._fitting = FittingTrials(study) if study.search.settings.warm_start else None
         self._read = 0  # the number of stored rows that were read
-        taken = store.adopted(self._name).select("trial", "factors", "at").iter_rows()
-        self._taken = {trial: (json.loads(factors), at) for trial, factors, at in taken}
+        adopted = store.adopted(self._name).select("trial", "factors", "at").iter_rows()
+        self._adopted = {trial: (json.loads(factors), at) for trial, factors, at in adopted}
         self.spent = Spent()
         self._counted: dict[str, Mapping[str, Any]] = {}  # rows by trial
 
@@ -273,8 +273,8 @@ class BegunPoints:
             if trial in known:
                 if row["study"] == self._name:
                     self._count(trial, row)
-            elif self._is_taken(trial, row):
-                begun[trial] = self._taken[trial][0]
+            elif self._is_adopted(trial, row):
+                begun[trial] = self._adopted[trial][0]
             elif self._is_own(trial, row):
                 begun[trial] = json.loads(row["factors"])
                 self._count(trial, row)
@@ -305,18 +305,18 @@ class BegunPoints:
                 Checkpoint(self._store, first.id).record_request(first.to_json())
         for trial in point.trials:
             row = self._points.outcome(trial.id)
-            if row is not None and trial.id not in self._taken and not self._is_own(trial.id, row):
+            if row is not None and trial.id not in self._adopted and not self._is_own(trial.id, row):
                 self._store.adopt(trial.id, self._name, json.dumps(dict(trial.levels)))
-                self._taken[trial.id] = dict(trial.levels), datetime.now(UTC)
+                self._adopted[trial.id] = dict(trial.levels), datetime.now(UTC)
 
     def _end(self, trial: str, row: Mapping[str, Any]) -> datetime:
         """Return when a stored trial finished or, if another study trained it, when this study adopted it."""
-        return self._taken[trial][1] if self._is_taken(trial, row) else row["finished"]
+        return self._adopted[trial][1] if self._is_adopted(trial, row) else row["finished"]
 
-    def _is_taken(self, trial: str, row: Mapping[str, Any]) -> bool:
-        if trial not in self._taken or self._is_own(trial, row):
+    def _is_adopted(self, trial: str, row: Mapping[str, Any]) -> bool:
+        if trial not in self._adopted or self._is_own(trial, row):
             return False
-        return tried_point(self._study, trial, self._taken[trial][0]) is not None
+        return tried_point(self._study, trial, self._adopted[trial][0]) is not None
 
     def _count(self, trial: str, row: Mapping[str, Any]) -> None:
         if (before := self._counted.pop(trial, None)) is not None:
