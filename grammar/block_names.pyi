@@ -4,7 +4,7 @@
 
 from typing import Literal
 
-from .expressions import Placeholder
+from .expressions import HoleOrDimension
 from .recipe import Recipe
 
 __all__ = [
@@ -59,7 +59,7 @@ class _Activation(Recipe):
 
     def __call__(
         _self,
-        act: Literal["relu", "gelu", "gelu_tanh", "tanh", "leaky_relu", "relu2"] | Placeholder = "relu",
+        act: Literal["relu", "gelu", "gelu_tanh", "tanh", "leaky_relu", "relu2"] | HoleOrDimension = "relu",
     ) -> Recipe:
         """Activation function only: y = act(x).
 
@@ -75,14 +75,14 @@ class _AllAttn:
 
     def __call__(
         _self,
-        N: int | Placeholder,
-        span: int | Placeholder = 1024,
-        heads: int | Placeholder = 8,
-        head_width: int | Placeholder = 64,
-        adaptive: bool | Placeholder = False,
-        ramp: int | Placeholder = 32,
-        self: bool | Placeholder = False,
-        pos_values: bool | Placeholder = False,
+        N: int | HoleOrDimension,
+        span: int | HoleOrDimension = 1024,
+        heads: int | HoleOrDimension = 8,
+        head_width: int | HoleOrDimension = 64,
+        adaptive: bool | HoleOrDimension = False,
+        ramp: int | HoleOrDimension = 32,
+        self: bool | HoleOrDimension = False,
+        pos_values: bool | HoleOrDimension = False,
     ) -> Recipe:
         """Attention over a window of the past and persistent vectors, with one softmax: y = concat_h softmax(q_hᵀ [k_h + u ; √head_width k′_h] / √head_width) [v_h ; √N v′_h] · W_o.
 
@@ -118,14 +118,14 @@ class _AttnSplit:
 
     def __call__(
         _self,
-        N: int | Placeholder,
-        span: int | Placeholder = 1024,
-        heads: int | Placeholder = 8,
-        head_width: int | Placeholder = 64,
-        adaptive: bool | Placeholder = False,
-        ramp: int | Placeholder = 32,
-        self: bool | Placeholder = False,
-        pos_values: bool | Placeholder = False,
+        N: int | HoleOrDimension,
+        span: int | HoleOrDimension = 1024,
+        heads: int | HoleOrDimension = 8,
+        head_width: int | HoleOrDimension = 64,
+        adaptive: bool | HoleOrDimension = False,
+        ramp: int | HoleOrDimension = 32,
+        self: bool | HoleOrDimension = False,
+        pos_values: bool | HoleOrDimension = False,
     ) -> Recipe:
         """Sum of attention over a window of the past and attention over persistent vectors: y = concat_h (softmax(q_hᵀ (k_h + u) / √head_width) v_h + softmax(q_hᵀ k′_h) √N v′_h) · W_o.
 
@@ -148,8 +148,8 @@ class _BaseConv(Recipe):
 
     def __call__(
         _self,
-        k: int | Placeholder = 3,
-        filter: Literal["explicit", "implicit"] | Placeholder = "explicit",
+        k: int | HoleOrDimension = 3,
+        filter: Literal["explicit", "implicit"] | HoleOrDimension = "explicit",
     ) -> Recipe:
         """Depthwise convolution, gated by a linear map of the input: y_t = (W x_t + b) ⊙ (Σ_{s<k} h_s ⊙ x_{t−s} + b′); implicit: h as in hyena.
 
@@ -166,7 +166,7 @@ class _Cgru:
 
     def __call__(
         _self,
-        k: int | Placeholder,
+        k: int | HoleOrDimension,
     ) -> Recipe:
         """One step of a convolutional gated recurrent unit: u = hardsig(Wᵤ ∗ x + bᵤ); r = hardsig(Wᵣ ∗ x + bᵣ); y = u ⊙ x + (1 − u) ⊙ tanh(W₀ ∗ (r ⊙ x) + b₀).
 
@@ -182,8 +182,8 @@ class _Conv:
 
     def __call__(
         _self,
-        k: int | Placeholder,
-        act: Literal["relu", "gelu", "gelu_tanh", "tanh", "leaky_relu", "relu2"] | Placeholder = "relu",
+        k: int | HoleOrDimension,
+        act: Literal["relu", "gelu", "gelu_tanh", "tanh", "leaky_relu", "relu2"] | HoleOrDimension = "relu",
     ) -> Recipe:
         """Convolution over the sequence: y = act(W ∗ x + b).
 
@@ -200,14 +200,14 @@ class _Delta(Recipe):
 
     def __call__(
         _self,
-        heads: int | Placeholder = 8,
-        head_width: int | Placeholder = 64,
-        gate: bool | Placeholder = False,
-        negative: bool | Placeholder = False,
-        short_conv: int | Placeholder = 0,
-        qk_norm: Literal["l2", "none"] | Placeholder = "l2",
-        head_norm: Literal["rms", "none"] | Placeholder = "rms",
-        output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "none",
+        heads: int | HoleOrDimension = 8,
+        head_width: int | HoleOrDimension = 64,
+        gate: bool | HoleOrDimension = False,
+        negative: bool | HoleOrDimension = False,
+        short_conv: int | HoleOrDimension = 0,
+        qk_norm: Literal["l2", "none"] | HoleOrDimension = "l2",
+        head_norm: Literal["rms", "none"] | HoleOrDimension = "rms",
+        output_gate: Literal["none", "silu", "sigmoid"] | HoleOrDimension = "none",
     ) -> Recipe:
         """Delta rule, gated or not: the stored value of a key moves towards its new value: S_t = a_t (I − β_t k_t k_tᵀ) S_{t−1} + β_t k_t v_tᵀ, β_t = σ(W_β x_t), twice that if negative; a_t = 1, with a gate exp(−exp(A_h) softplus(W_a x_t + b_h)); y_t = concat_h norm(S_tᵀ q_t / √head_width) · W_o.
 
@@ -230,15 +230,15 @@ class _DeltaProduct(Recipe):
 
     def __call__(
         _self,
-        heads: int | Placeholder = 8,
-        head_width: int | Placeholder = 64,
-        n: int | Placeholder = 2,
-        gate: bool | Placeholder = False,
-        negative: bool | Placeholder = False,
-        short_conv: int | Placeholder = 0,
-        qk_norm: Literal["l2", "none"] | Placeholder = "l2",
-        head_norm: Literal["rms", "none"] | Placeholder = "rms",
-        output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "none",
+        heads: int | HoleOrDimension = 8,
+        head_width: int | HoleOrDimension = 64,
+        n: int | HoleOrDimension = 2,
+        gate: bool | HoleOrDimension = False,
+        negative: bool | HoleOrDimension = False,
+        short_conv: int | HoleOrDimension = 0,
+        qk_norm: Literal["l2", "none"] | HoleOrDimension = "l2",
+        head_norm: Literal["rms", "none"] | HoleOrDimension = "rms",
+        output_gate: Literal["none", "silu", "sigmoid"] | HoleOrDimension = "none",
     ) -> Recipe:
         """Delta rule with several sequential keys and values per position: S_tj = (I − β_tj k_tj k_tjᵀ) S_t,j−1 + β_tj k_tj v_tjᵀ, j = 1 … n, S_t0 = a_t S_{t−1,n}; β and a as in delta; y_t = concat_h norm(S_tnᵀ q_t / √head_width) · W_o.
 
@@ -262,7 +262,7 @@ class _Dense(Recipe):
 
     def __call__(
         _self,
-        act: Literal["relu", "gelu", "gelu_tanh", "tanh", "leaky_relu", "relu2"] | Placeholder = "relu",
+        act: Literal["relu", "gelu", "gelu_tanh", "tanh", "leaky_relu", "relu2"] | HoleOrDimension = "relu",
     ) -> Recipe:
         """Linear layer at each position: y = act(W · x + b).
 
@@ -278,11 +278,11 @@ class _DiffAttn(Recipe):
 
     def __call__(
         _self,
-        heads: int | Placeholder = 8,
-        head_width: int | Placeholder = 64,
-        pos: Literal["none", "rope"] | Placeholder = "none",
-        share: float | Placeholder = 0.8,
-        head_norm: Literal["rms", "none"] | Placeholder = "rms",
+        heads: int | HoleOrDimension = 8,
+        head_width: int | HoleOrDimension = 64,
+        pos: Literal["none", "rope"] | HoleOrDimension = "none",
+        share: float | HoleOrDimension = 0.8,
+        head_norm: Literal["rms", "none"] | HoleOrDimension = "rms",
     ) -> Recipe:
         """Softmax attention with the difference of two weight matrices, and values twice as wide as keys: y = concat_h (1 − s) norm((softmax(Q₁ K₁ᵀ / √head_width) − λ softmax(Q₂ K₂ᵀ / √head_width)) V_h) · W_o, λ = exp(u₁ · w₁) − exp(u₂ · w₂) + s, s the share.
 
@@ -302,13 +302,13 @@ class _ExtendedNeuralGpu(Recipe):
 
     def __call__(
         _self,
-        layers: int | Placeholder = 2,
-        width: int | Placeholder = 4,
-        maps: int | Placeholder = 0,
-        kernel: int | Placeholder = 3,
-        tape: Literal["first", "all"] | Placeholder = "first",
-        input_norm: bool | Placeholder = False,
-        first_unit: bool | Placeholder = False,
+        layers: int | HoleOrDimension = 2,
+        width: int | HoleOrDimension = 4,
+        maps: int | HoleOrDimension = 0,
+        kernel: int | HoleOrDimension = 3,
+        tape: Literal["first", "all"] | HoleOrDimension = "first",
+        input_norm: bool | HoleOrDimension = False,
+        first_unit: bool | HoleOrDimension = False,
     ) -> Recipe:
         """Neural GPU with a decoder that reads all previous outputs from a tape: d_0 = s_n as in neural_gpu; d_{t+1} = CGRU_l(… CGRU_1(d_t, p_t) …, p_t), CGRU(s, p) = u ⊙ s + (1 − u) ⊙ tanh(U ∗ (r ⊙ s) + W ∗ p + B), u = hardsig(U′ ∗ s + W′ ∗ p + B′); r = hardsig(U″ ∗ s + W″ ∗ p + B″); o_t from d_{t+1}[t, 0]; p_{t+1} = p_t but p_{t+1}[t, 0] = E″ o_t.
 
@@ -330,8 +330,8 @@ class _Ff:
 
     def __call__(
         _self,
-        filter: int | Placeholder,
-        act: Literal["relu", "gelu", "gelu_tanh", "tanh", "leaky_relu", "relu2"] | Placeholder = "relu",
+        filter: int | HoleOrDimension,
+        act: Literal["relu", "gelu", "gelu_tanh", "tanh", "leaky_relu", "relu2"] | HoleOrDimension = "relu",
     ) -> Recipe:
         """Feed-forward layer at each position: y = W₂ · act(W₁ · x + b₁) + b₂.
 
@@ -348,8 +348,8 @@ class _FfAttn:
 
     def __call__(
         _self,
-        N: int | Placeholder,
-        bare: bool | Placeholder = False,
+        N: int | HoleOrDimension,
+        bare: bool | HoleOrDimension = False,
     ) -> Recipe:
         """Single-head attention to persistent vectors only, in place of a feed-forward layer: y = W_o · softmax(qᵀ k′) √N v′, q = W_q · x.
 
@@ -366,8 +366,8 @@ class _Fox(Recipe):
 
     def __call__(
         _self,
-        heads: int | Placeholder = 8,
-        head_width: int | Placeholder = 64,
+        heads: int | HoleOrDimension = 8,
+        head_width: int | HoleOrDimension = 64,
     ) -> Recipe:
         """Softmax attention with input-dependent forget gates per head: f_t = σ(W_f x_t + b_f); y_i = concat_h Σ_{j≤i} softmax_j(q_iᵀ k_j / √head_width + Σ_{j<l≤i} log f_l) v_j · W_o.
 
@@ -384,13 +384,13 @@ class _Gdn2(Recipe):
 
     def __call__(
         _self,
-        heads: int | Placeholder = 8,
-        head_width: int | Placeholder = 64,
-        negative: bool | Placeholder = False,
-        short_conv: int | Placeholder = 4,
-        qk_norm: Literal["l2", "none"] | Placeholder = "l2",
-        head_norm: Literal["rms", "none"] | Placeholder = "rms",
-        output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "sigmoid",
+        heads: int | HoleOrDimension = 8,
+        head_width: int | HoleOrDimension = 64,
+        negative: bool | HoleOrDimension = False,
+        short_conv: int | HoleOrDimension = 4,
+        qk_norm: Literal["l2", "none"] | HoleOrDimension = "l2",
+        head_norm: Literal["rms", "none"] | HoleOrDimension = "rms",
+        output_gate: Literal["none", "silu", "sigmoid"] | HoleOrDimension = "sigmoid",
     ) -> Recipe:
         """Gated delta rule 2: separate gates erase and write, by channel, with decay of each key channel: S_t = (I − k_t (b_t ⊙ k_t)ᵀ) diag(α_t) S_{t−1} + k_t (w_t ⊙ v_t)ᵀ, w_t = σ(W_w x_t), b_t = σ(W_b x_t), twice that if negative, α_t as in kda; y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊙ σ(W_g x_t) · W_o.
 
@@ -412,12 +412,12 @@ class _Gla(Recipe):
 
     def __call__(
         _self,
-        heads: int | Placeholder = 8,
-        head_width: int | Placeholder = 64,
-        short_conv: int | Placeholder = 0,
-        qk_norm: Literal["none", "l2"] | Placeholder = "none",
-        head_norm: Literal["rms", "none"] | Placeholder = "rms",
-        output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "silu",
+        heads: int | HoleOrDimension = 8,
+        head_width: int | HoleOrDimension = 64,
+        short_conv: int | HoleOrDimension = 0,
+        qk_norm: Literal["none", "l2"] | HoleOrDimension = "none",
+        head_norm: Literal["rms", "none"] | HoleOrDimension = "rms",
+        output_gate: Literal["none", "silu", "sigmoid"] | HoleOrDimension = "silu",
     ) -> Recipe:
         """Gated linear attention: input-dependent decay of each key channel: S_t = diag(α_t) S_{t−1} + k_t v_tᵀ, α_t = max(σ(W₂ W₁ x_t + b)^(1/16), e⁻⁵); y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊙ silu(W_g x_t) · W_o.
 
@@ -438,8 +438,8 @@ class _Glu:
 
     def __call__(
         _self,
-        filter: int | Placeholder,
-        act: Literal["silu", "gelu", "relu", "sigmoid", "none"] | Placeholder = "silu",
+        filter: int | HoleOrDimension,
+        act: Literal["silu", "gelu", "relu", "sigmoid", "none"] | HoleOrDimension = "silu",
     ) -> Recipe:
         """Gated linear unit at each position: y = W₂ · (act(W x) ⊙ V x).
 
@@ -456,7 +456,7 @@ class _Gru(Recipe):
 
     def __call__(
         _self,
-        layers: int | Placeholder = 1,
+        layers: int | HoleOrDimension = 1,
     ) -> Recipe:
         """Gated recurrent unit (GRU), from left to right: r, z = σ(W x_t + U h_{t−1} + b); n = tanh(W_n x_t + b_n + r⊙(U_n h_{t−1} + c)); y_t = h_t = (1−z)⊙n + z⊙h_{t−1}.
 
@@ -472,14 +472,14 @@ class _HeadSplit:
 
     def __call__(
         _self,
-        N: int | Placeholder,
-        span: int | Placeholder = 1024,
-        heads: int | Placeholder = 8,
-        head_width: int | Placeholder = 64,
-        adaptive: bool | Placeholder = False,
-        ramp: int | Placeholder = 32,
-        self: bool | Placeholder = False,
-        pos_values: bool | Placeholder = False,
+        N: int | HoleOrDimension,
+        span: int | HoleOrDimension = 1024,
+        heads: int | HoleOrDimension = 8,
+        head_width: int | HoleOrDimension = 64,
+        adaptive: bool | HoleOrDimension = False,
+        ramp: int | HoleOrDimension = 32,
+        self: bool | HoleOrDimension = False,
+        pos_values: bool | HoleOrDimension = False,
     ) -> Recipe:
         """Half of the heads attend to a window of the past, the others to persistent vectors: y = concat_h y_h · W_o; y_h = softmax(q_hᵀ (k_h + u) / √head_width) v_h for the first half, softmax(q_hᵀ k′_h) √N v′_h for the second.
 
@@ -502,7 +502,7 @@ class _HighwayConv:
 
     def __call__(
         _self,
-        k: int | Placeholder,
+        k: int | HoleOrDimension,
     ) -> Recipe:
         """Convolution with a gate that mixes its output with its input: g = hardsig(W₁ ∗ x + b₁); y = (W₀ ∗ x + b₀) ⊙ g + x ⊙ (1 − g).
 
@@ -518,10 +518,10 @@ class _Hyena(Recipe):
 
     def __call__(
         _self,
-        channels: int | Placeholder = 512,
-        order: int | Placeholder = 2,
-        k: int | Placeholder = 1024,
-        short_conv: int | Placeholder = 3,
+        channels: int | HoleOrDimension = 512,
+        order: int | HoleOrDimension = 2,
+        k: int | HoleOrDimension = 1024,
+        short_conv: int | HoleOrDimension = 3,
     ) -> Recipe:
         """Long convolutions with implicit filters, alternating with input-dependent gates: [g_0, …, g_N−1, z] = conv(W x + b); z ← h_n ∗ (g_n ⊙ z) + D_n ⊙ g_n ⊙ z, n = N−1 … 1; y = W_o (g_0 ⊙ z); h_n(s) = exp(−δ s / (k−1)) ⊙ W₄ sin(f W₃ sin(f W₂ sin(f W₁ e(s)))).
 
@@ -540,12 +540,12 @@ class _Kda(Recipe):
 
     def __call__(
         _self,
-        heads: int | Placeholder = 8,
-        head_width: int | Placeholder = 64,
-        short_conv: int | Placeholder = 4,
-        qk_norm: Literal["l2", "none"] | Placeholder = "l2",
-        head_norm: Literal["rms", "none"] | Placeholder = "rms",
-        output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "sigmoid",
+        heads: int | HoleOrDimension = 8,
+        head_width: int | HoleOrDimension = 64,
+        short_conv: int | HoleOrDimension = 4,
+        qk_norm: Literal["l2", "none"] | HoleOrDimension = "l2",
+        head_norm: Literal["rms", "none"] | HoleOrDimension = "rms",
+        output_gate: Literal["none", "silu", "sigmoid"] | HoleOrDimension = "sigmoid",
     ) -> Recipe:
         """Kimi delta attention: delta rule with input-dependent decay of each key channel: S_t = (I − β_t k_t k_tᵀ) diag(α_t) S_{t−1} + β_t k_t v_tᵀ, β_t = σ(W_β x_t), α_t = exp(−min(exp(A_h) softplus(W₂ W₁ x_t + b), 5)); y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊙ σ(W_g x_t) · W_o.
 
@@ -579,11 +579,11 @@ class _LatentAttn(Recipe):
 
     def __call__(
         _self,
-        heads: int | Placeholder = 8,
-        head_width: int | Placeholder = 64,
-        latent: int | Placeholder = 256,
-        rope_width: int | Placeholder = 32,
-        query_latent: int | Placeholder = 0,
+        heads: int | HoleOrDimension = 8,
+        head_width: int | HoleOrDimension = 64,
+        latent: int | HoleOrDimension = 256,
+        rope_width: int | HoleOrDimension = 32,
+        query_latent: int | HoleOrDimension = 0,
     ) -> Recipe:
         """Multi-head latent attention: keys and values of all heads from one latent vector: c_t = norm(W_c x_t); k_h = [U_h c_t ; R^t W_r x_t], v_h = V_h c_t; q_h = [A_h c′_t ; R^t B_h c′_t], c′_t = norm(W_q x_t), or x_t; y = concat_h softmax(Q_h K_hᵀ / √(head_width + rope_width)) V_h · W_o.
 
@@ -603,13 +603,13 @@ class _LinearAttn(Recipe):
 
     def __call__(
         _self,
-        heads: int | Placeholder = 8,
-        head_width: int | Placeholder = 64,
-        feature: Literal["elu", "relu"] | Placeholder = "elu",
-        short_conv: int | Placeholder = 0,
-        qk_norm: Literal["none", "l2"] | Placeholder = "none",
-        head_norm: Literal["none", "rms"] | Placeholder = "none",
-        output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "none",
+        heads: int | HoleOrDimension = 8,
+        head_width: int | HoleOrDimension = 64,
+        feature: Literal["elu", "relu"] | HoleOrDimension = "elu",
+        short_conv: int | HoleOrDimension = 0,
+        qk_norm: Literal["none", "l2"] | HoleOrDimension = "none",
+        head_norm: Literal["none", "rms"] | HoleOrDimension = "none",
+        output_gate: Literal["none", "silu", "sigmoid"] | HoleOrDimension = "none",
     ) -> Recipe:
         """Linear attention: positive features of queries and keys instead of a softmax, constant state size: S_t = S_{t−1} + φ(k_t) v_tᵀ; z_t = z_{t−1} + φ(k_t); y_t = concat_h S_tᵀ φ(q_t) / (z_tᵀ φ(q_t) + 10⁻⁶) · W_o.
 
@@ -631,7 +631,7 @@ class _Lstm(Recipe):
 
     def __call__(
         _self,
-        layers: int | Placeholder = 1,
+        layers: int | HoleOrDimension = 1,
     ) -> Recipe:
         """Long short-term memory (LSTM), from left to right: i, f, o = σ(W x_t + U h_{t−1} + b); s_t = f⊙s_{t−1} + i⊙tanh(W_g x_t + U_g h_{t−1} + b_g); y_t = h_t = o⊙tanh(s_t).
 
@@ -647,11 +647,11 @@ class _Mamba(Recipe):
 
     def __call__(
         _self,
-        channels: int | Placeholder = 512,
-        state: int | Placeholder = 16,
-        negative: bool | Placeholder = False,
-        short_conv: int | Placeholder = 4,
-        output_gate: Literal["none", "sigmoid", "silu", "gelu"] | Placeholder = "silu",
+        channels: int | HoleOrDimension = 512,
+        state: int | HoleOrDimension = 16,
+        negative: bool | HoleOrDimension = False,
+        short_conv: int | HoleOrDimension = 4,
+        output_gate: Literal["none", "sigmoid", "silu", "gelu"] | HoleOrDimension = "silu",
     ) -> Recipe:
         """Selective state space: a state per channel, with input-dependent steps, keys and queries: u = silu(conv(W x)); Δ_t = softplus(W₂ W₁ u_t + b); h_t = a_t ⊙ h_{t−1} + (Δ_t ⊙ u_t) (W_B u_t)ᵀ, a_t = exp(−exp(A) Δ_t), if negative 2 exp(−exp(A) Δ_t) − 1; y_t = W_o ((h_t W_C u_t + D ⊙ u_t) ⊙ silu(W_g x_t)).
 
@@ -671,14 +671,14 @@ class _Mamba3(Recipe):
 
     def __call__(
         _self,
-        heads: int | Placeholder = 8,
-        head_width: int | Placeholder = 64,
-        state: int | Placeholder = 64,
-        rotation: Literal["half", "all", "none"] | Placeholder = "half",
-        short_conv: int | Placeholder = 0,
-        qk_norm: Literal["rms", "none"] | Placeholder = "rms",
-        head_norm: Literal["none", "rms"] | Placeholder = "none",
-        output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "silu",
+        heads: int | HoleOrDimension = 8,
+        head_width: int | HoleOrDimension = 64,
+        state: int | HoleOrDimension = 64,
+        rotation: Literal["half", "all", "none"] | HoleOrDimension = "half",
+        short_conv: int | HoleOrDimension = 0,
+        qk_norm: Literal["rms", "none"] | HoleOrDimension = "rms",
+        head_norm: Literal["none", "rms"] | HoleOrDimension = "none",
+        output_gate: Literal["none", "silu", "sigmoid"] | HoleOrDimension = "silu",
     ) -> Recipe:
         """Exponential-trapezoidal state space, keys rotated by input-dependent angles: h_t = α_t h_{t−1} + (1 − λ_t) Δ_t α_t k_{t−1} v_{t−1}ᵀ + λ_t Δ_t k_t v_tᵀ, Δ_t = softplus(W_Δ x_t + b), α_t = exp(−Δ_t max(softplus(W_A x_t), 10⁻⁴)), λ_t = σ(W_λ x_t); k_t = R(φ_t) (norm(W_k x_t) + c_h), q_t = R(φ_t) (norm(W_q x_t) + d_h), φ_t = φ_{t−1} + Δ_t π tanh(W_φ x_t); y_t = concat_h (h_tᵀ q_t + D_h v_t) ⊙ silu(W_g x_t) · W_o.
 
@@ -701,12 +701,12 @@ class _MarkovNeuralGpu(Recipe):
 
     def __call__(
         _self,
-        layers: int | Placeholder = 2,
-        width: int | Placeholder = 4,
-        maps: int | Placeholder = 0,
-        kernel: int | Placeholder = 3,
-        input_norm: bool | Placeholder = False,
-        first_unit: bool | Placeholder = False,
+        layers: int | HoleOrDimension = 2,
+        width: int | HoleOrDimension = 4,
+        maps: int | HoleOrDimension = 0,
+        kernel: int | HoleOrDimension = 3,
+        input_norm: bool | HoleOrDimension = False,
+        first_unit: bool | HoleOrDimension = False,
     ) -> Recipe:
         """Neural GPU in which each output depends on the previous one: o_i from [s_n[i, 0] ; E′ o_{i−1}], s_n as in neural_gpu.
 
@@ -740,10 +740,10 @@ class _MinGru(Recipe):
 
     def __call__(
         _self,
-        channels: int | Placeholder = 512,
-        candidate: Literal["positive", "linear"] | Placeholder = "positive",
-        short_conv: int | Placeholder = 0,
-        output_gate: Literal["none", "sigmoid", "silu", "gelu"] | Placeholder = "none",
+        channels: int | HoleOrDimension = 512,
+        candidate: Literal["positive", "linear"] | HoleOrDimension = "positive",
+        short_conv: int | HoleOrDimension = 0,
+        output_gate: Literal["none", "sigmoid", "silu", "gelu"] | HoleOrDimension = "none",
     ) -> Recipe:
         """Gated recurrent unit with gate and candidate independent of the state, computed as a scan: z_t = σ(W_z x_t + b_z); h_t = (1−z_t)⊙h_{t−1} + z_t⊙g(W_h x_t + b_h); y_t = W_o h_t; g(u) = u + 0.5 if u ≥ 0, else σ(u); or u.
 
@@ -762,13 +762,13 @@ class _Mlstm(Recipe):
 
     def __call__(
         _self,
-        heads: int | Placeholder = 8,
-        head_width: int | Placeholder = 64,
-        forget: Literal["sigmoid", "exp"] | Placeholder = "sigmoid",
-        short_conv: int | Placeholder = 0,
-        qk_norm: Literal["none", "l2"] | Placeholder = "none",
-        head_norm: Literal["rms", "none"] | Placeholder = "rms",
-        output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "sigmoid",
+        heads: int | HoleOrDimension = 8,
+        head_width: int | HoleOrDimension = 64,
+        forget: Literal["sigmoid", "exp"] | HoleOrDimension = "sigmoid",
+        short_conv: int | HoleOrDimension = 0,
+        qk_norm: Literal["none", "l2"] | HoleOrDimension = "none",
+        head_norm: Literal["rms", "none"] | HoleOrDimension = "rms",
+        output_gate: Literal["none", "silu", "sigmoid"] | HoleOrDimension = "sigmoid",
     ) -> Recipe:
         """Matrix memory of the xLSTM, with exponential gates: C_t = f_t C_{t−1} + i_t k_t v_tᵀ; n_t = f_t n_{t−1} + i_t k_t; i_t = exp(w_i x_t + b_i), f_t = σ(w_f x_t + b_f), or exp; y_t = concat_h norm(C_tᵀ q_t / max(|n_tᵀ q_t|, 1)) ⊙ σ(W_g x_t) · W_o.
 
@@ -790,12 +790,12 @@ class _NeuralGpu(Recipe):
 
     def __call__(
         _self,
-        layers: int | Placeholder = 2,
-        width: int | Placeholder = 4,
-        maps: int | Placeholder = 0,
-        kernel: int | Placeholder = 3,
-        input_norm: bool | Placeholder = False,
-        first_unit: bool | Placeholder = False,
+        layers: int | HoleOrDimension = 2,
+        width: int | HoleOrDimension = 4,
+        maps: int | HoleOrDimension = 0,
+        kernel: int | HoleOrDimension = 3,
+        input_norm: bool | HoleOrDimension = False,
+        first_unit: bool | HoleOrDimension = False,
     ) -> Recipe:
         """Neural GPU with independent outputs: CGRU(s) = u ⊙ s + (1 − u) ⊙ tanh(U ∗ (r ⊙ s) + B); u = hardsig(U′ ∗ s + B′); r = hardsig(U″ ∗ s + B″); s_n = (CGRU_l ∘ … ∘ CGRU_1)ⁿ(s_0), n the length; o_i from s_n[i, 0].
 
@@ -816,8 +816,8 @@ class _PersistentConv:
 
     def __call__(
         _self,
-        k: int | Placeholder,
-        act: Literal["relu", "gelu", "gelu_tanh", "tanh", "leaky_relu", "relu2"] | Placeholder = "relu",
+        k: int | HoleOrDimension,
+        act: Literal["relu", "gelu", "gelu_tanh", "tanh", "leaky_relu", "relu2"] | HoleOrDimension = "relu",
     ) -> Recipe:
         """Convolution padded with trained vectors, shared by all such convolutions of equal k: y = act(W ∗ [p ; x ; p′] + b).
 
@@ -834,13 +834,13 @@ class _Retention(Recipe):
 
     def __call__(
         _self,
-        heads: int | Placeholder = 8,
-        head_width: int | Placeholder = 64,
-        rotate: bool | Placeholder = True,
-        short_conv: int | Placeholder = 0,
-        qk_norm: Literal["none", "l2"] | Placeholder = "none",
-        head_norm: Literal["rms", "none"] | Placeholder = "rms",
-        output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "silu",
+        heads: int | HoleOrDimension = 8,
+        head_width: int | HoleOrDimension = 64,
+        rotate: bool | HoleOrDimension = True,
+        short_conv: int | HoleOrDimension = 0,
+        qk_norm: Literal["none", "l2"] | HoleOrDimension = "none",
+        head_norm: Literal["rms", "none"] | HoleOrDimension = "rms",
+        output_gate: Literal["none", "silu", "sigmoid"] | HoleOrDimension = "silu",
     ) -> Recipe:
         """Linear attention with a fixed decay per head, and rotated queries and keys: S_t = γ_h S_{t−1} + (R^t k_t) v_tᵀ, γ_h = 1 − 2^(−5−h); y_t = concat_h norm(S_tᵀ R^t q_t / √head_width) ⊙ silu(W_g x_t) · W_o.
 
@@ -862,10 +862,10 @@ class _RgLru(Recipe):
 
     def __call__(
         _self,
-        heads: int | Placeholder = 8,
-        head_width: int | Placeholder = 64,
-        short_conv: int | Placeholder = 4,
-        output_gate: Literal["none", "sigmoid", "silu", "gelu"] | Placeholder = "gelu",
+        heads: int | HoleOrDimension = 8,
+        head_width: int | HoleOrDimension = 64,
+        short_conv: int | HoleOrDimension = 4,
+        output_gate: Literal["none", "sigmoid", "silu", "gelu"] | HoleOrDimension = "gelu",
     ) -> Recipe:
         """Real-gated linear recurrent unit: channels decay by a learned rate and an input-dependent gate: u = conv(W x); r_t = σ(W_r u_t + b_r); i_t = σ(W_i u_t + b_i); a_t = σ(Λ)^(8 r_t); h_t = a_t⊙h_{t−1} + √(1−a_t²)⊙i_t⊙u_t; y_t = W_o (h_t ⊙ gelu(W_g x_t)); W_r and W_i by blocks.
 
@@ -884,12 +884,12 @@ class _Rwkv7(Recipe):
 
     def __call__(
         _self,
-        heads: int | Placeholder = 8,
-        head_width: int | Placeholder = 64,
-        short_conv: int | Placeholder = 0,
-        qk_norm: Literal["none", "l2"] | Placeholder = "none",
-        head_norm: Literal["rms", "none"] | Placeholder = "rms",
-        output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "sigmoid",
+        heads: int | HoleOrDimension = 8,
+        head_width: int | HoleOrDimension = 64,
+        short_conv: int | HoleOrDimension = 0,
+        qk_norm: Literal["none", "l2"] | HoleOrDimension = "none",
+        head_norm: Literal["rms", "none"] | HoleOrDimension = "rms",
+        output_gate: Literal["none", "silu", "sigmoid"] | HoleOrDimension = "sigmoid",
     ) -> Recipe:
         """Generalised delta rule: decays, learning rates, and separate removed and written keys, by channel: S_t = (diag(w_t) − (a_t ⊙ κ_t) κ_tᵀ) S_{t−1} + k̃_t v_tᵀ, w_t = exp(−e^(−½) σ(W₂ tanh(W₁ x_t) + b)), a_t = σ(W₄ W₃ x_t + c), κ_t = k_t ⊙ ξ of length one, k̃_t = k_t ⊙ (1 + (a_t − 1) ⊙ η); y_t = concat_h norm(S_tᵀ q_t + (ρ · q_t ⊙ k̃_t) v_t) ⊙ σ(W_g x_t) · W_o.
 
@@ -910,18 +910,18 @@ class _Sa(Recipe):
 
     def __call__(
         _self,
-        heads: int | Placeholder = 8,
-        head_width: int | Placeholder = 64,
-        pos: Literal["none", "relative", "rope", "alibi", "t5"] | Placeholder = "none",
-        span: int | Placeholder = 0,
-        adaptive: bool | Placeholder = False,
-        ramp: int | Placeholder = 32,
-        self: bool | Placeholder = False,
-        pos_values: bool | Placeholder = False,
-        temperature: float | Placeholder = 1.0,
-        kv_heads: int | Placeholder = 0,
-        qk_norm: Literal["none", "rms"] | Placeholder = "none",
-        logit_cap: float | Placeholder = 0.0,
+        heads: int | HoleOrDimension = 8,
+        head_width: int | HoleOrDimension = 64,
+        pos: Literal["none", "relative", "rope", "alibi", "t5"] | HoleOrDimension = "none",
+        span: int | HoleOrDimension = 0,
+        adaptive: bool | HoleOrDimension = False,
+        ramp: int | HoleOrDimension = 32,
+        self: bool | HoleOrDimension = False,
+        pos_values: bool | HoleOrDimension = False,
+        temperature: float | HoleOrDimension = 1.0,
+        kv_heads: int | HoleOrDimension = 0,
+        qk_norm: Literal["none", "rms"] | HoleOrDimension = "none",
+        logit_cap: float | HoleOrDimension = 0.0,
     ) -> Recipe:
         """Multi-head softmax self-attention: y = concat_h softmax(Q_h K_hᵀ / (√head_width · temperature)) V_h · W_o, without biases.
 
@@ -950,11 +950,11 @@ class _Seq2seq:
         _self,
         encoder: str | Recipe,
         decoder: str | Recipe,
-        attention: Literal["none", "luong", "bahdanau"] | Placeholder = "none",
-        attend: Literal["outputs", "inputs"] | Placeholder = "outputs",
-        positions: int | Placeholder = 10,
-        feed: bool | Placeholder = False,
-        units: int | Placeholder = 0,
+        attention: Literal["none", "luong", "bahdanau"] | HoleOrDimension = "none",
+        attend: Literal["outputs", "inputs"] | HoleOrDimension = "outputs",
+        positions: int | HoleOrDimension = 10,
+        feed: bool | HoleOrDimension = False,
+        units: int | HoleOrDimension = 0,
     ) -> Recipe:
         """Encoder and decoder: y_t = [c_t ; h′_t] for lstm and gru, c_t = Σ softmax_i(score(s_i, h′_t)) m_i, with feed of the input W [x_t ; c_{t−1}] + b; else the decoder's stack, attending to the source after each sub-layer that mixes.
 
@@ -976,14 +976,14 @@ class _SingleHead:
 
     def __call__(
         _self,
-        N: int | Placeholder,
-        span: int | Placeholder = 1024,
-        heads: int | Placeholder = 8,
-        head_width: int | Placeholder = 64,
-        adaptive: bool | Placeholder = False,
-        ramp: int | Placeholder = 32,
-        self: bool | Placeholder = False,
-        pos_values: bool | Placeholder = False,
+        N: int | HoleOrDimension,
+        span: int | HoleOrDimension = 1024,
+        heads: int | HoleOrDimension = 8,
+        head_width: int | HoleOrDimension = 64,
+        adaptive: bool | HoleOrDimension = False,
+        ramp: int | HoleOrDimension = 32,
+        self: bool | HoleOrDimension = False,
+        pos_values: bool | HoleOrDimension = False,
     ) -> Recipe:
         """Attn_split with a single wide head for the persistent vectors: y = (concat_h softmax(q_hᵀ (k_h + u) / √head_width) v_h + softmax(qᵀ k′) √N v′) · W_o, q = concat_h q_h.
 
@@ -1006,10 +1006,10 @@ class _Slstm(Recipe):
 
     def __call__(
         _self,
-        heads: int | Placeholder = 8,
-        head_width: int | Placeholder = 64,
-        forget: Literal["sigmoid", "exp"] | Placeholder = "sigmoid",
-        head_norm: Literal["rms", "none"] | Placeholder = "rms",
+        heads: int | HoleOrDimension = 8,
+        head_width: int | HoleOrDimension = 64,
+        forget: Literal["sigmoid", "exp"] | HoleOrDimension = "sigmoid",
+        head_norm: Literal["rms", "none"] | HoleOrDimension = "rms",
     ) -> Recipe:
         """Scalar memory of the xLSTM: exponential gates that depend on the state: z_t = tanh(W x_t + R h_{t−1} + b); of such maps i_t = exp(…), f_t = σ(…), or exp, o_t = σ(…); c_t = f_t⊙c_{t−1} + i_t⊙z_t; n_t = f_t⊙n_{t−1} + i_t; h_t = o_t⊙c_t / n_t; y_t = concat_h norm(h_t) · W_o; R by heads.
 
@@ -1028,13 +1028,13 @@ class _Ssd(Recipe):
 
     def __call__(
         _self,
-        heads: int | Placeholder = 8,
-        head_width: int | Placeholder = 64,
-        state: int | Placeholder = 64,
-        short_conv: int | Placeholder = 4,
-        qk_norm: Literal["none", "l2"] | Placeholder = "none",
-        head_norm: Literal["rms", "none"] | Placeholder = "rms",
-        output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "silu",
+        heads: int | HoleOrDimension = 8,
+        head_width: int | HoleOrDimension = 64,
+        state: int | HoleOrDimension = 64,
+        short_conv: int | HoleOrDimension = 4,
+        qk_norm: Literal["none", "l2"] | HoleOrDimension = "none",
+        head_norm: Literal["rms", "none"] | HoleOrDimension = "rms",
+        output_gate: Literal["none", "silu", "sigmoid"] | HoleOrDimension = "silu",
     ) -> Recipe:
         """State space duality: heads with shared queries and keys, and input-dependent decays: Δ_t = softplus(W_Δ x_t + b); S_t = exp(−exp(A_h) Δ_t) S_{t−1} + Δ_t k_t v_tᵀ; y_t = concat_h norm(S_tᵀ q_t + D_h v_t) ⊙ silu(W_g x_t) · W_o.
 
@@ -1056,13 +1056,13 @@ class _Ttt(Recipe):
 
     def __call__(
         _self,
-        heads: int | Placeholder = 8,
-        head_width: int | Placeholder = 64,
-        batch: int | Placeholder = 16,
-        short_conv: int | Placeholder = 0,
-        qk_norm: Literal["none", "l2"] | Placeholder = "none",
-        head_norm: Literal["none", "rms"] | Placeholder = "none",
-        output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "none",
+        heads: int | HoleOrDimension = 8,
+        head_width: int | HoleOrDimension = 64,
+        batch: int | HoleOrDimension = 16,
+        short_conv: int | HoleOrDimension = 0,
+        qk_norm: Literal["none", "l2"] | HoleOrDimension = "none",
+        head_norm: Literal["none", "rms"] | HoleOrDimension = "none",
+        output_gate: Literal["none", "silu", "sigmoid"] | HoleOrDimension = "none",
     ) -> Recipe:
         """Test-time training: the state is a linear model of values given keys, trained by gradient steps: W_t = W_τ − Σ_{τ<s≤t} η_s [k_s ; 1] g_sᵀ, g_s = ∂ ½|k_s + LN(u) − v_s|² / ∂u at u = W_τᵀ [k_s ; 1], τ the end of the last mini-batch, η_s = σ(W_η x_s + b) / head_width; y_t = concat_h (q_t + LN(W_tᵀ [q_t ; 1])) · W_o.
 

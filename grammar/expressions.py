@@ -40,8 +40,8 @@ class SearchDimension(Expression):
         return render_operand(self.dimension, sign)
 
 
-Placeholder = SearchDimension | RecipeHole
-"""A placeholder for a parameter's value that is not chosen yet."""
+HoleOrDimension = SearchDimension | RecipeHole
+"""A hole or a dimension in place of a parameter's value, which is not chosen yet."""
 
 ArgumentValue = int | float | bool | str | Recipe | SearchDimension
 """The possible types of an argument; a string is a word, or the text of a recipe."""
@@ -146,7 +146,7 @@ def real(lo: float, hi: float, *, log: bool = False) -> SearchDimension:
 @overload
 def choice(*options: Recipe) -> Recipe: ...  # pyright: ignore[reportOverlappingOverload] -- holes fit both
 @overload
-def choice(*options: int | float | str | Placeholder) -> SearchDimension: ...
+def choice(*options: int | float | str | HoleOrDimension) -> SearchDimension: ...
 def choice(*options: ArgumentValue) -> Recipe | SearchDimension:
     """Return a search dimension that chooses between the given options.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class HoleNode:
-    """A hole `{name}`: a placeholder that is later filled with a value, a part or a search dimension."""
+    """A hole `{name}`, which is later filled with a value, a part or a search dimension."""
 
     name: str
 

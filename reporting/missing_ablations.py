@@ -89,7 +89,7 @@ class MissingError(ActivememError):
 class RequestedCell:
     """A cell to train for a request: a model of the study with one change.
 
-    `model` and `change` are their labels. `tables` are the study file's tables with all placeholders filled,
+    `model` and `change` are their labels. `tables` are the study file's tables with all holes filled,
     and `settings` are those of one seed.
     """
 
@@ -347,7 +347,7 @@ def _base_cells(study: Study, cells: Sequence[Trial]) -> dict[str, Trial]:
 
 
 def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCell:
-    """Convert a trial to a requested cell with all placeholders filled, also that of a matched size."""
+    """Convert a trial to a requested cell with all holes filled, also that of a matched size."""
     levels = trial.levels
     if (matched := study.design.matched_size) is not None:
         match = study.source.size_matches.get(trial.id)
@@ -524,15 +524,15 @@ def _more_seeds(study: Study, bases: Mapping[str, Trial], cells: Sequence[Trial]
 
 
 def _merge_cells(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Merge the tables of all cells into one set of tables with placeholders.
+    """Merge the tables of all cells into one set of tables with holes.
 
-    Placeholders replace the values in which the cells differ. Also return each cell's levels, which fill
+    Holes replace the values in which the cells differ. Also return each cell's levels, which fill
     them. Raise MissingError if levels cannot express how the tables differ.
     """
     levels: list[dict[str, Any]] = [{} for _ in cells]
 
-    def add_placeholder(values: Mapping[int, Any], path: KeyPath) -> str:
-        """Add a new factor to the `levels` of each cell in `values`, and return its placeholder."""
+    def add_hole(values: Mapping[int, Any], path: KeyPath) -> str:
+        """Add a new factor to the `levels` of each cell in `values`, and return its hole."""
         taken = {name for own in levels for name in own} | {MODEL, CHANGE, SEED}
         parts = [str(key + 1) if isinstance(key, int) else str(key) for key in path]
         count = 2 if isinstance(path[-1], int) else 1  # a position in a list is no name by itself
@@ -549,10 +549,10 @@ def _merge_cells(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[d
         if has_all and all(value == every[0] for value in every):
             return every[0]
         if all(isinstance(value, str | int | float) for value in every):
-            return add_placeholder(values, path)
+            return add_hole(values, path)
         if has_all and all(isinstance(value, Mapping) for value in every):
             if len({value.get("name") for value in every}) > 1:
-                return {"name": add_placeholder(dict(zip(values, _labelled(every), strict=True)), path)}
+                return {"name": add_hole(dict(zip(values, _labelled(every), strict=True)), path)}
             keys = dict.fromkeys(key for value in every for key in value)
             having = {key: {at: value[key] for at, value in values.items() if key in value} for key in keys}
             return {key: merge(own, (*path, key)) for key, own in having.items()}
@@ -574,7 +574,7 @@ def _merge_cells(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[d
 def _completed(name: str, cell: RequestedCell, cells: Sequence[RequestedCell]) -> dict[str, Any]:
     """Return a table of one cell, such as [train], with every key that this table has in any cell.
 
-    Missing keys get default values, so that a placeholder can express the cells' differences.
+    Missing keys get default values, so that a hole can express the cells' differences.
     """
     table = dict(cell.tables[name])
     if "name" in table and len({str(each.tables[name].get("name")) for each in cells}) > 1:

@@ -42,7 +42,7 @@ class _Schema(GenerateJsonSchema):
 
 
 def study_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a study file. [model], [task] and [train] may have placeholders as values."""
+    """Return the JSON Schema of a study file. [model], [task] and [train] may have holes as values."""
     definitions: dict[str, Any] = {}
     properties: dict[str, Any] = {}
     for name, table in all_tables().items():
@@ -97,7 +97,7 @@ def _table(name: str, model: type[StrictModel], definitions: dict[str, Any]) -> 
 def _relaxed(schema: dict[str, Any], *, holes: bool) -> dict[str, Any]:
     """Return a JSON Schema that also allows short forms, such as a name in place of a table.
 
-    A name stands for a table with only that name, a single text for a list of it. If `holes`, a placeholder
+    A name stands for a table with only that name, a single text for a list of it. If `holes`, a hole
     stands for any value.
     """
     found: dict[str, Any] = {

@@ -80,7 +80,7 @@ def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
     try:
         document = read_document(path)
         own = traits(document.data)
-        # a missing key or a placeholder may have any value in a trial
+        # a missing key or a hole may have any value in a trial
         is_open = [value is None or (isinstance(value, str) and "{" in value) for value in own]
         if any(all(map(operator.or_, is_open, map(operator.eq, own, each))) for each in known):
             return None

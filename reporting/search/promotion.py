@@ -173,7 +173,7 @@ def trial_tables(data: Mapping[str, Any], recipe: str) -> list[str]:
 
 
 def outer_names(study: Study) -> set[str]:
-    """Return the placeholders that occur outside the recipe, and those in the levels that fill them."""
+    """Return the holes that occur outside the recipe, and those in the levels that fill them."""
     names = {
         hole
         for path, text in iter_texts(study.template.tables)
@@ -345,7 +345,7 @@ def column_names(study: Study) -> list[str]:
 
 
 _OPERATOR = re.compile(r">>|[+*]")
-"""Operators that may bind differently after a text with them fills a placeholder."""
+"""Operators that may bind differently after a text with them fills a hole."""
 
 
 def path_text(study: Study, found: SearchPoints, *, name: str, seeds: int, stored: Mapping[str, int]) -> str:
@@ -409,7 +409,7 @@ def _path_header(study: Study, data: Mapping[str, Any], goal: SearchObjective) -
 
 
 _LevelPairs = Mapping[str, tuple[Level, Level]]
-"""The two levels of each placeholder: the baseline's and the best point's."""
+"""The two levels of each hole: the baseline's and the best point's."""
 
 
 def _steps(
@@ -417,8 +417,8 @@ def _steps(
 ) -> tuple[str, _LevelPairs, Mapping[str, Level]]:
     """Return the changes that lead from the baseline `start` to the best point `end`.
 
-    They are a recipe with a placeholder at each change, the two levels of each placeholder, and the levels of
-    other placeholders.
+    They are a recipe with a hole at each change, the two levels of each hole, and the levels of
+    other holes.
     """
     root = study.template.expand(study.template.texts[RECIPE_PATH]).root
     own = {name for name, _ in Recipe(root).dimensions}
@@ -450,7 +450,7 @@ def _steps(
 def _recipe_steps(
     root: Node, start: Mapping[str, Level], end: Mapping[str, Level], taken: Collection[str]
 ) -> tuple[str, _LevelPairs]:
-    """Return a recipe with placeholders where two points differ, and the values that both have there."""
+    """Return a recipe with holes where two points differ, and the values that both have there."""
     settled = [settled_values(root, lambda name, _, point=point: point[name]) for point in (start, end)]
     levels: dict[str, tuple[Level, Level]] = {}
 
@@ -476,9 +476,9 @@ def _plain(value: Value) -> Level:
 def _level(
     level: Level, own: Mapping[str, Level], other: Mapping[str, Level], fragments: Mapping[str, str]
 ) -> Level:
-    """Fill the placeholders in a level that is a part of a recipe.
+    """Fill the holes in a level that is a part of a recipe.
 
-    Placeholders for dimensions that both points have are kept. `own` and `other` are the values of the two
+    Holes for dimensions that both points have are kept. `own` and `other` are the values of the two
     points. A value with operators is put in parentheses, unless it is the whole level.
     """
     if not isinstance(level, str):

@@ -133,7 +133,7 @@ class OwnTokenizer(_Facts):
     """The SHA-256, the format and the vocabulary size of the user's tokenizer file.
 
     A tiktoken file has only ranks of tokens, and no rule for splitting a text into words. So `pattern` has
-    the regular expression of that rule, in hexadecimal digits, because braces would be read as placeholders.
+    the regular expression of that rule, in hexadecimal digits, because braces would be read as holes.
     """
 
     sha256: str

@@ -142,7 +142,7 @@ def _fault(path: KeyPath, message: str, *, key: bool = False) -> InvalidTableErr
 def _rungs(data: Mapping[str, Any], name: str, reduction: int) -> tuple[list[int], dict[KeyPath, Any]]:
     """Return the fidelity's value on each rung, and the values in the study that must change, by path.
 
-    The change lets each rung set its own value. A key of [task] or [train] gets a placeholder; a dimension of
+    The change lets each rung set its own value. A key of [task] or [train] gets a hole; a dimension of
     the search space is removed.
     """
     search, factors = data["search"], data.get("factors", {})
@@ -194,7 +194,7 @@ def _between(first: int, top: int, reduction: int) -> list[int]:
 
 
 def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[KeyPath, Any]]:
-    """Return the range of `fidelity = "data"`, and the key that gets its placeholder."""
+    """Return the range of `fidelity = "data"`, and the key that gets its hole."""
     steps = as_table(data.get("train")).get("steps_per_epoch")
     if (top := _whole(steps, at_least=1)) is None:
         message = f'fidelity = "{DATA}" raises the steps of an epoch: expected [train] steps_per_epoch'
@@ -203,7 +203,7 @@ def _replace_steps(data: Mapping[str, Any]) -> tuple[int, int, dict[KeyPath, Any
 
 
 def _replace_length(data: Mapping[str, Any]) -> tuple[int, int, dict[KeyPath, Any]]:
-    """Return the range of `fidelity = "length"`, and the key that gets its placeholder."""
+    """Return the range of `fidelity = "length"`, and the key that gets its hole."""
     hole = f"{{{LENGTH}}}"
     for table in ("train", "task"):
         lengths = as_table(data.get(table)).get("lengths")

@@ -282,7 +282,7 @@ class RecipeSpace:
     """All recipes that a search can choose.
 
     `pattern` describes them: it is the study's recipe, with a dimension of the search in place of each
-    placeholder. It is None if a dimension cannot stand in one of these places. `places` has the name of each
+    hole. It is None if a dimension cannot stand in one of these places. `places` has the name of each
     of its dimensions, in the order of its text.
     """
 
@@ -294,7 +294,7 @@ class RecipeSpace:
         }
         self.pattern: Recipe | None = None
         self.places: list[str] = []
-        with suppress(RecipeError):  # a dimension cannot stand in the place of a placeholder
+        with suppress(RecipeError):  # a dimension cannot stand in the place of a hole
             own = iter([name for name, _ in self._written.dimensions])
             self.places = list(self._names(self._written.root, own))
             self.pattern = self._filled()
@@ -323,7 +323,7 @@ class RecipeSpace:
         dimensions = {name: render(each) for name, each in self._study.dimensions.items()}
         fillings = {**self._levels, **dimensions, **self._study.template.fragments}
         recipe = self._written
-        # a filling may contain placeholders itself, so they are filled again, at most once for each name
+        # a filling may contain holes itself, so they are filled again, at most once for each name
         for _ in range(len(fillings)):
             recipe = recipe.fill({name: fillings[name] for name in recipe.holes if name in fillings})
         return recipe
@@ -331,7 +331,7 @@ class RecipeSpace:
     def _names(self, root: Node, own: Iterator[str]) -> Iterator[str]:
         """Yield the names of the search's dimensions, in the order of the recipe's text.
 
-        A placeholder's own dimension comes before the dimensions inside the texts that may fill it. `own`
+        A hole's own dimension comes before the dimensions inside the texts that may fill it. `own`
         yields the names of the dimensions that are written in the recipe itself.
         """
         for node in walk(root):

@@ -242,7 +242,7 @@ def _named_cells(
 
     found = named(filled_levels({**own, **baseline}), [filled_levels(cell) for cell, _ in placed])
     if len({each[:2] for each in found}) < len(found):
-        # filled placeholders may no longer tell levels apart: `conv(act={act})`, where relu is the default
+        # filled holes may no longer tell levels apart: `conv(act={act})`, where relu is the default
         found = named({**own, **baseline}, [cell for cell, _ in placed])
     counts = Counter(each[:2] for each in found)
     for at, (heading, name, names) in zip(order, found, strict=True):

@@ -1,4 +1,4 @@
-"""Resolution of a study: placeholders are filled with levels, and trials get their ids.
+"""Resolution of a study: holes are filled with levels, and trials get their ids.
 
 All faults of the study file are reported together.
 

@@ -1,4 +1,4 @@
-"""A study under validation: its fragments, recipes, placeholders and levels.
+"""A study under validation: its fragments, recipes, holes and levels.
 
 Holes are filled by factors, by dimensions of a search, by a solved size, and by fragments. Fragments are the
 entries of [recipes]. They are expanded before any other hole is filled, so that a trial does not depend on
@@ -42,7 +42,7 @@ PlacedLevels = tuple[tuple[KeyPath, Level], ...]
 
 
 def filler_kinds(data: Mapping[str, Any]) -> dict[str, str]:
-    """Return every name that can fill a placeholder, with its kind, such as "a factor".
+    """Return every name that can fill a hole, with its kind, such as "a factor".
 
     The kind may also be "a dimension" of a search, or "a size" that is solved in each cell.
     """
@@ -67,7 +67,7 @@ class Draft:
     space: Mapping[str, Dimension]
 
     def declared_names(self) -> set[str]:
-        """Return all names that placeholders such as `{mixer}` may use.
+        """Return all names that holes such as `{mixer}` may use.
 
         Names with invalid values are included. They are the names of factors, search dimensions and
         fragments.
@@ -75,7 +75,7 @@ class Draft:
         return {*filler_kinds(self.data), *as_table(self.data.get("recipes"))} - {SEED}
 
     def axes(self) -> dict[str, PlacedLevels]:
-        """Return the values that may fill each placeholder, with their first paths in the file.
+        """Return the values that may fill each hole, with their first paths in the file.
 
         The values are a factor's levels, representative values of a search dimension, or a size. A level that
         [[cells]] does not state has its path in the baseline.
@@ -109,7 +109,7 @@ _FRAGMENTS = "recipes"
 def read_fragments(diagnostics: Diagnostics, data: Mapping[str, Any]) -> dict[str, str]:
     """Return the valid entries of [recipes], in file order; report faulty ones.
 
-    `data` has the study's tables with what expansions add to them. A placeholder without a value makes a
+    `data` has the study's tables with what expansions add to them. A hole without a value makes a
     fragment invalid, too; `check_holes` reports it.
     """
     others = filler_kinds(data)
@@ -151,7 +151,7 @@ def _is_fragment(
 
 
 def _check_cycles(diagnostics: Diagnostics, texts: Mapping[str, str]) -> None:
-    """Report each cycle of entries of [recipes], at the placeholder where it begins."""
+    """Report each cycle of entries of [recipes], at the hole where it begins."""
     holes = {
         name: [each for each in HOLE_PATTERN.findall(text) if each in texts] for name, text in texts.items()
     }
@@ -176,8 +176,8 @@ _NAMED_VALUE = re.compile(r"= *\{ *([A-Za-z]\w*) *\}")
 def check_recipes(draft: Draft) -> list[str] | None:
     """Report faults of the recipe, and of the levels and options in it.
 
-    Levels and fragments may contain placeholders, whose values are checked, too. For a misspelt placeholder,
-    the values of the nearest name are checked. Return the names of the placeholders that take such parts, or
+    Levels and fragments may contain holes, whose values are checked, too. For a misspelt hole,
+    the values of the nearest name are checked. Return the names of the holes that take such parts, or
     None without a recipe.
     """
     report, axes = draft.diagnostics, draft.axes()
@@ -211,9 +211,9 @@ def check_recipes(draft: Draft) -> list[str] | None:
 
 
 def check_holes(draft: Draft, parts: Collection[str] | None) -> None:
-    """Report placeholders without a value, values without a placeholder, and misplaced placeholders.
+    """Report holes without a value, values without a hole, and misplaced holes.
 
-    A misspelt placeholder is a single fault: the nearest name counts as used. A fragment also counts as used
+    A misspelt hole is a single fault: the nearest name counts as used. A fragment also counts as used
     if only the file without its overrides uses it. `parts` is what `check_recipes` returns: if a part is not
     known, no name is reported as unused, since the part could use it.
     """
@@ -261,7 +261,7 @@ def _how_to_fill(draft: Draft, name: str) -> str:
 
 
 def _misplacement_message(draft: Draft, path: KeyPath, name: str) -> str:
-    """Return why a key must not use this placeholder, or "" if it may."""
+    """Return why a key must not use this hole, or "" if it may."""
     if name in draft.template.fragments and path != RECIPE_PATH:
         return f"{{{name}}} is a part of a recipe, so it can be used only in recipes"
     size = draft.design.matched_size
@@ -297,9 +297,9 @@ def _expand(draft: Draft, path: KeyPath, text: str) -> Recipe | None:
 
 
 def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
-    """Return the placeholders in a recipe that stand for its parts.
+    """Return the holes in a recipe that stand for its parts.
 
-    Others stand for numbers or words. For an unreadable recipe, return the placeholders that are not the
+    Others stand for numbers or words. For an unreadable recipe, return the holes that are not the
     value of a named argument.
     """
     if recipe is None:
@@ -310,7 +310,7 @@ def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
 
 
 def _texts(draft: Draft) -> Iterator[tuple[KeyPath, str]]:
-    """Yield every text of a study that may have placeholders, with its path."""
+    """Yield every text of a study that may have holes, with its path."""
     yield from draft.template.texts.items()
     for name, text in as_table(draft.data.get("recipes")).items():
         if isinstance(text, str):
@@ -370,7 +370,7 @@ def _covering_cells(
     """Yield cells that together have all valid values.
 
     A grid has every combination, so each value is tried beside the first values. Other designs have their own
-    cells, of which those without a new level are left out. Placeholders that are not factors, such as
+    cells, of which those without a new level are left out. Holes that are not factors, such as
     dimensions of a search, have their first value in all other cells.
     """
     design = draft.design
@@ -437,7 +437,7 @@ def recipe_dimensions(draft: Draft) -> dict[str, Dimension]:
 
 
 def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
-    """Return the valid values of each placeholder: those without a placeholder that no valid value fills."""
+    """Return the valid values of each hole: those without a hole that no valid value fills."""
     axes, previous = draft.axes(), dict[str, PlacedLevels]()
     while axes != previous:  # a level without a valid filling is invalid, which may make other levels invalid
         previous = axes

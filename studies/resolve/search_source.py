@@ -56,7 +56,7 @@ class SearchSource:
     """A search, which chooses points while it runs.
 
     `study` is the name of the study, `settings` the table [search]. `dimensions` has the dimensions by name,
-    with options as plain data, and `fixed` the values of all other placeholders. `across` has the
+    with options as plain data, and `fixed` the values of all other holes. `across` has the
     combinations of levels at which each point is trained, with each of `seeds`. `baseline` is the first
     point, which is empty if the study names none. It is trained with `baseline_seeds` on the last rung.
     """

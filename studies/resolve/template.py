@@ -1,4 +1,4 @@
-"""Templates of trials' settings: tables with placeholders to fill."""
+"""Templates of trials' settings: tables with holes to fill."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ if TYPE_CHECKING:
     from ..schema.search import Suggest
 
 HOLE_PATTERN = re.compile(r"\{ *([A-Za-z]\w*) *\}")
-"""A placeholder in any text of a study file."""
+"""A hole in any text of a study file."""
 
 TRIAL_TABLES = ("model", "task", "train")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """The tables [model], [task] and [train] with their placeholders.
+    """The tables [model], [task] and [train] with their holes.
 
-    `fragments` fill placeholders of the recipe, of its levels and of each other. Recipes are cached by the
+    `fragments` fill holes of the recipe, of its levels and of each other. Recipes are cached by the
     values that they use, so that large grids parse few of them.
 
-    A level of `table_levels` is a table. It replaces a placeholder that is a whole value. At the key `name`
+    A level of `table_levels` is a table. It replaces a hole that is a whole value. At the key `name`
     of a table, it adds all of its keys to that table and overrides keys that are already there.
     """
 
     tables: Mapping[str, Any]
     fragments: Mapping[str, str] = field(default_factory=dict)
     table_levels: TableLevels = field(default_factory=dict[str, Mapping[Level, Mapping[str, Any]]])
-    texts: Mapping[KeyPath, str] = field(init=False)  # all texts, with or without placeholders
-    holes: Mapping[KeyPath, tuple[str, ...]] = field(init=False)  # the placeholders of each text that has any
-    other_holes: tuple[str, ...] = field(init=False)  # the placeholders of all texts except the recipe
+    texts: Mapping[KeyPath, str] = field(init=False)  # all texts, with or without holes
+    holes: Mapping[KeyPath, tuple[str, ...]] = field(init=False)  # the holes of each text that has any
+    other_holes: tuple[str, ...] = field(init=False)  # the holes of all texts except the recipe
     _expanded: dict[str, Recipe] = field(default_factory=dict, init=False, compare=False, repr=False)
     _recipes: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, compare=False, repr=False)
 
@@ -66,7 +66,7 @@ class Template:
 
     @property
     def hole_names(self) -> set[str]:
-        """The names of all placeholders in the tables, and in levels that are tables."""
+        """The names of all holes in the tables, and in levels that are tables."""
         inside = (name for _, text in iter_texts(self.table_levels) for name in HOLE_PATTERN.findall(text))
         return {*inside, *(name for names in self.holes.values() for name in names)}
 
@@ -81,14 +81,14 @@ class Template:
         return dict(table) if table.get("name") == level else {"label": level, **table}
 
     def names_in(self, text: str) -> list[str]:
-        """Return the names of the placeholders in a text and its fragments."""
+        """Return the names of the holes in a text and its fragments."""
         names = _with_inner_names(
             HOLE_PATTERN.findall(text), lambda name: HOLE_PATTERN.findall(self.fragments.get(name, ""))
         )
         return [name for name in names if name not in self.fragments]
 
     def names_in_level(self, level: Level, factor: str = "") -> list[str]:
-        """Return the names of the placeholders that a level of a factor contains.
+        """Return the names of the holes that a level of a factor contains.
 
         Only a text, or a table of the factor, can use names.
         """
@@ -99,9 +99,9 @@ class Template:
         return self.names_in(level)
 
     def names_at(self, path: KeyPath, levels: Mapping[str, Iterable[Level]]) -> list[str]:
-        """Return the names of the placeholders on which a key's value depends.
+        """Return the names of the holes on which a key's value depends.
 
-        `path` leads to the key. They are the placeholders at the path, those in the levels that fill them,
+        `path` leads to the key. They are the holes at the path, those in the levels that fill them,
         and those of which a level is a table with this key.
         """
         around = [
@@ -128,10 +128,10 @@ class Template:
         return self._expanded[text]
 
     def fill(self, levels: Mapping[str, Level]) -> dict[str, Any]:
-        """Return the tables with all placeholders filled, except the placeholders in the recipe.
+        """Return the tables with all holes filled, except the holes in the recipe.
 
-        Raise KeyError for a placeholder without a level. A text that is only a placeholder becomes the level
-        itself. Keys that only have placeholders of absent factors are left out; other such placeholders stay.
+        Raise KeyError for a hole without a level. A text that is only a hole becomes the level
+        itself. Keys that only have holes of absent factors are left out; other such holes stay.
         """
         absent = {name: f"{{{name}}}" for name, level in levels.items() if level == ABSENT}
         return self._filled(self.tables, {**levels, **absent}, absent)
@@ -139,7 +139,7 @@ class Template:
     def variants(self, factors: Mapping[str, Iterable[Level]]) -> dict[str, dict[str, dict[str, Any]]]:
         """Return the tables by factor and level, for each factor that decides which keys there are.
 
-        Such a factor has levels that are tables, or fills a key `name`. Other placeholders stay.
+        Such a factor has levels that are tables, or fills a key `name`. Other holes stay.
         """
         unfilled = {name: f"{{{name}}}" for name in self.hole_names}
         names = {name for path, each in self.holes.items() if path[-1] == "name" for name in each}
@@ -173,7 +173,7 @@ class Template:
         return table
 
     def _filled_text(self, text: str, values: Mapping[str, Level]) -> Any:  # noqa: ANN401 -- TOML holds anything
-        """Fill the placeholders of a text; a text that is only a placeholder becomes the level itself."""
+        """Fill the holes of a text; a text that is only a hole becomes the level itself."""
         hole_only = HOLE_PATTERN.fullmatch(text)
         if hole_only is None:
             return HOLE_PATTERN.sub(lambda hole: str(values[hole[1]]), text)
@@ -204,8 +204,8 @@ class Template:
 
         Return them by dimension, in the order of `dimensions`. Only active dimensions are included: a
         dimension inside an option is active only if the option is chosen. Dimensions in the recipe are chosen
-        first, in text order. Then come the dimensions that fill the recipe's placeholders, the placeholders
-        in the values of these dimensions, and the placeholders of other tables. Raise ValueError for a value
+        first, in text order. Then come the dimensions that fill the recipe's holes, the holes
+        in the values of these dimensions, and the holes of other tables. Raise ValueError for a value
         outside its dimension.
         """
         chosen: dict[str, Level] = {}
@@ -217,7 +217,7 @@ class Template:
 
         recipe = self.expand(self.texts[RECIPE_PATH])
         holes = list(recipe.holes)
-        if recipe.dimensions:  # without dimensions, all placeholders of the recipe are used
+        if recipe.dimensions:  # without dimensions, all holes of the recipe are used
             taken = resolve(recipe.root, lambda name, _: value(name))
             holes = list(dict.fromkeys(node.name for node in walk(taken) if isinstance(node, HoleNode)))
         holes += self.other_holes
@@ -243,7 +243,7 @@ def _with_inner_names(names: Iterable[str], inside: Callable[[str], Iterable[str
 
 
 def value_holes(root: Node) -> frozenset[str]:
-    """Return the placeholders in a recipe that stand for numbers or words, not for parts."""
+    """Return the holes in a recipe that stand for numbers or words, not for parts."""
     names: set[str] = set()
     for node in walk(root):
         if isinstance(node, RepeatNode) and isinstance(node.count, HoleNode):
@@ -280,7 +280,7 @@ def _key_of(path: KeyPath) -> KeyPath:
 
 
 def _is_left_out(path: KeyPath, value: object, absent: Collection[str]) -> bool:
-    """Return whether a key's value is one placeholder of an absent factor, or a list of such placeholders."""
+    """Return whether a key's value is one hole of an absent factor, or a list of such holes."""
     texts = value if isinstance(value, list) else [value]
     holes = [HOLE_PATTERN.fullmatch(text) if isinstance(text, str) else None for text in texts]
     return path != RECIPE_PATH and bool(holes) and all(hole and hole[1] in absent for hole in holes)
@@ -324,8 +324,8 @@ class InvalidSettingsError(InvalidTableError):
 def resolve_settings(template: Template, levels: Mapping[str, Level]) -> TrialSettings:
     """Return the settings of the trial with these levels; raise InvalidSettingsError with all problems.
 
-    `levels` has a level for every placeholder and every dimension that needs one. Keys that do not depend on
-    a wrong key are still checked. A key whose value is the placeholder of an absent factor is left out.
+    `levels` has a level for every hole and every dimension that needs one. Keys that do not depend on
+    a wrong key are still checked. A key whose value is the hole of an absent factor is left out.
     """
     absent = [name for name, level in levels.items() if level == ABSENT]
     values = {name: level for name, level in levels.items() if name not in absent}

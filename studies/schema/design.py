@@ -54,7 +54,7 @@ class Expansion:
     """Base class of optional features that one key of a study file turns on, such as `[ladder]`.
 
     Each method belongs to a stage of reading the study. All except `read` change nothing by default. `patch`
-    has values in place of those in the study file, by path, such as the placeholder of an added factor.
+    has values in place of those in the study file, by path, such as the hole of an added factor.
     """
 
     table: ClassVar[StudyTable | None] = None
@@ -87,7 +87,7 @@ class Expansion:
     def fill(
         self, diagnostics: Diagnostics, study: Study, levels: Mapping[str, Level]
     ) -> tuple[Mapping[str, Level], SizeMatch | None] | None:
-        """Return the values with which this feature fills a cell's placeholders. None after a fault.
+        """Return the values with which this feature fills a cell's holes. None after a fault.
 
         With `[study] match`, a size such as `width` is computed so that every cell costs as much as the
         baseline, and the second item describes the result.
@@ -187,7 +187,7 @@ class Design(ABC):
     `combined_factors` has the factors of [factors], `listed_cells` the cells of [[cells]] with all their
     levels. `baseline` has the levels that `[study] baseline` names, `matched_size` the only name there that
     is not a factor: the size to compute. Every combination of the factors in `around` is combined with a
-    complete design of the others. `labels` fill no placeholders, and factors with `conditions` have the level
+    complete design of the others. `labels` fill no holes, and factors with `conditions` have the level
     ABSENT in some cells. `ladder` has the size factors of [ladder], from the smallest size on. `as_written`
     is the design of the file without its overrides, if there are any. `factors` has every factor with all its
     levels: the levels of [factors], then the levels that only listed cells have.
@@ -401,7 +401,7 @@ class DesignReader:
     """Reader of a study's design from [study], [factors] and [[cells]].
 
     A study without factors gets the factors of its cells, in order of appearance. A cell has the baseline's
-    level of each factor that it does not name. Whether the levels fit their placeholders is checked later.
+    level of each factor that it does not name. Whether the levels fit their holes is checked later.
     `data` are the tables of the study with what its expansions add, and with the names of levels.
     """
 

@@ -53,7 +53,7 @@ def read_factors(
 
 
 def is_name(diagnostics: Diagnostics, path: KeyPath) -> bool:
-    """Return whether a path ends in a valid placeholder name. Report a fault if not."""
+    """Return whether a path ends in a valid name of a hole. Report a fault if not."""
     fits = _FACTOR_NAME.fullmatch(str(path[-1])) is not None
     if not fits:
         message = f"expected a name of letters, digits and '_' that begins with a letter, got {path[-1]!r}"
@@ -195,9 +195,9 @@ def level_name(level: Level) -> str:
 
 
 def filled_levels(levels: Mapping[str, Level]) -> dict[str, Level]:
-    """Return the levels of a cell for display, with values in place of the placeholders inside them.
+    """Return the levels of a cell for display, with values in place of the holes inside them.
 
-    `conv(k={k})` becomes `conv(k=7)`. A placeholder stays if it stands for a part of a recipe, or has no
+    `conv(k={k})` becomes `conv(k=7)`. A hole stays if it stands for a part of a recipe, or has no
     level.
     """
 

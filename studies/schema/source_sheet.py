@@ -106,7 +106,7 @@ def read_source_sheet(
 
     Every key that the file gives in [model], [task], [train], [recipes], [factors] and [decode] needs a
     source, and so do its cells. The source of a table applies to all its keys. A key whose value is a
-    placeholder needs none: the values that fill the placeholder have sources. The study's author is the
+    hole needs none: the values that fill the hole have sources. The study's author is the
     source of overrides, and of defaults without a source.
     """
     is_given = TABLE in data

@@ -24,7 +24,7 @@ SEQUENCE_BLOCKS = tuple(name for name in builtin_names() if lookup(name).role in
 
 
 def parameter_values(parameter: Parameter) -> st.SearchStrategy[Value]:
-    """Return a strategy for the values of a parameter, without placeholders and dimensions."""
+    """Return a strategy for the values of a parameter, without holes and dimensions."""
     match parameter.kind:
         case "word":
             return st.sampled_from(parameter.words)
@@ -67,7 +67,7 @@ def compound(parts: st.SearchStrategy[Node], counts: st.SearchStrategy[Value]) -
 
 
 def closed_recipes(block_names: tuple[str, ...] = (), max_blocks: int = 8) -> st.SearchStrategy[Node]:
-    """Return a strategy for recipes without placeholders and dimensions, with few blocks."""
+    """Return a strategy for recipes without holes and dimensions, with few blocks."""
     return st.recursive(
         blocks(block_names=block_names),
         lambda parts: compound(parts, st.integers(1, 3)),

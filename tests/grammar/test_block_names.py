@@ -29,7 +29,7 @@ HEAD = f'''\
 
 from typing import Literal
 
-from .expressions import Placeholder
+from .expressions import HoleOrDimension
 from .recipe import Recipe
 
 __all__ = [
@@ -67,7 +67,7 @@ def _type(parameter: Parameter) -> str:
         return "str | Recipe"
     quoted = ", ".join(f'"{word}"' for word in parameter.words)
     types = {"integer": "int", "real": "float", "boolean": "bool", "word": f"Literal[{quoted}]"}
-    return f"{types[parameter.kind]} | Placeholder"
+    return f"{types[parameter.kind]} | HoleOrDimension"
 
 
 def _default(parameter: Parameter) -> str:

@@ -72,7 +72,7 @@ def outcomes(study):
         (True, "true"),
     ],
 )
-def test_a_placeholder_is_called_by_its_name(level, name):
+def test_a_hole_is_called_by_its_name(level, name):
     assert level_name(level) == name
 
 

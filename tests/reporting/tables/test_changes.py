@@ -59,7 +59,7 @@ def test_rows_say_what_differs_under_the_factor_that_does(tmp_path, golden):
     golden(table.caption[1:3])
 
 
-def test_placeholders_inside_levels_have_the_values_of_their_cells(tmp_path):
+def test_holes_inside_levels_have_the_values_of_their_cells(tmp_path):
     study = load_study(
         study_text(
             study={"design": "one_at_a_time", "ablate": "parts", "baseline": {"k": 7}},

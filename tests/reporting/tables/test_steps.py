@@ -62,5 +62,5 @@ def test_rows_that_do_not_follow_each_other_differ_from_no_row_before(golden):
         ("ff({width})", "{mixer}", "ff(width) → mixer"),
     ],
 )
-def test_a_placeholder_without_a_level_is_shown_by_its_name(before, after, name):
+def test_a_hole_without_a_level_is_shown_by_its_name(before, after, name):
     assert step_name("block", before, after) == name
