@@ -4,6 +4,7 @@ from .factors import level_name as level_name
 from .factors import level_names as level_names
 from .factors import short_level_names as short_level_names
 from .reported_metrics import epoch_metrics as epoch_metrics
+from .reported_metrics import final_metrics as final_metrics
 from .search import enumerate_points as enumerate_points
 from .search import is_enumerable as is_enumerable
 from .search import read_dimension as read_dimension

@@ -8,7 +8,8 @@ from activemem import StudyError, load_study, run_study
 from activemem.engine import EpochFinished, Machine
 from activemem.engine.trial import Attempt, Job, Patience, Training
 from activemem.storage import Store
-from activemem.studies.schema import EarlyStoppingSettings, TrialSettings, epoch_metrics
+from activemem.studies.catalog import metric_family
+from activemem.studies.schema import EarlyStoppingSettings, TrialSettings, epoch_metrics, final_metrics
 
 from ...study_texts import study_text
 
@@ -86,13 +87,15 @@ def test_a_trial_that_is_broken_off_after_any_epoch_stops_in_the_same_one(store,
     assert other.trials().select(columns).rows() == store.trials().select(columns).rows()
 
 
+FEW = {"dev_examples": 10, "test_examples": 10}
 KINDS = {
     "grown": ({"name": "reverse"}, "ff(8)", {"curriculum": {"start": 5}}),
     "drawn": (
-        {"name": "reverse", "dev_examples": 4},
+        {"name": "reverse", "dev_examples": 4, "test_lengths": (5, 6), "test_examples": 4},
         "ff(8)",
         {"lengths": (1, 4), "accumulate": 2, "measure": ("gradient_norm",)},
     ),
+    "generated": ({"name": "parity", "lengths": (2, 4), "test_lengths": (4,), **FEW}, "conv(k=3)", {}),
     "numbers": ({"name": "recall_addition"}, "mean_pool", {}),
     "pairs": ({"name": "reverse_copy"}, "seq2seq(gru, gru)", {}),
     "stream": ({"name": "language_model", "corpus": "paradise-lost", "context": 16}, "conv(k=3)", {}),
@@ -106,13 +109,16 @@ KINDS = {
 
 @pytest.mark.usefixtures("short_pairs")
 @pytest.mark.parametrize("kind", KINDS)
-def test_metrics_that_are_listed_for_each_epoch_are_measured(kind, tmp_path):
+def test_metrics_that_are_listed_for_each_epoch_and_for_the_end_are_measured(kind, tmp_path):
     task, recipe, train = KINDS[kind]
     settings = TrialSettings.model_validate(
         {"model": {"recipe": recipe, "d_model": 8}, "task": task, "train": {**TRAIN, **train}}
     )
-    found = Training.begin(settings, CPU, tmp_path).advance()
-    assert set(epoch_metrics(settings)) == set(found) - {"tokens_per_s"}
+    training = Training.begin(settings, CPU, tmp_path)
+    assert set(training.advance()) - {"tokens_per_s"} == set(epoch_metrics(settings))
+    if kind != "pairs":  # decoding all of their test split takes minutes
+        last = {metric_family(name) for name in training.advance()}
+        assert last == set(final_metrics(settings)) - {"solved_epochs"}  # no task is solved so soon
 
 
 @pytest.mark.parametrize(
@@ -152,3 +158,6 @@ def test_metrics_that_are_listed_for_classes_are_measured(tmp_path):
     run_study(loaded, store, local=True, machine=Machine(data=tmp_path / "data"))
     first = {name for epoch, name, _ in course(store, loaded.trials[0].id) if epoch == 1}
     assert first == set(epoch_metrics(loaded.trials[0].settings))
+    (metrics,) = store.trials()["metrics"].to_list()
+    measured = {metric_family(each["name"]) for each in metrics}
+    assert measured == set(final_metrics(loaded.trials[0].settings))
