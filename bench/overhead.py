@@ -24,9 +24,10 @@ from ray import tune
 from activemem.engine.core.events import Ended, Event, Listener
 from activemem.engine.core.process import Stop
 from activemem.engine.core.resources import Machine
-from activemem.engine.run.cohorts import GridCohorts, Worker
+from activemem.engine.run.cohorts import GridCohorts
 from activemem.engine.run.ray_cluster import run_cohorts
 from activemem.engine.run.ray_connection import RAY_ENVIRONMENT
+from activemem.engine.run.worker import Worker
 from activemem.engine.trial.outcome import Job, Totals, trial_row
 from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.engine.trial.training import BetweenSteps, Work

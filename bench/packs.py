@@ -22,7 +22,8 @@ from activemem.engine.core.events import Ended
 from activemem.engine.core.process import prepare_cpu
 from activemem.engine.core.resources import Machine
 from activemem.engine.packs.stacked_steps import StackedSteps
-from activemem.engine.run.cohorts import GridCohorts, Worker
+from activemem.engine.run.cohorts import GridCohorts
+from activemem.engine.run.worker import Worker
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.training import Training
 from activemem.storage import Store

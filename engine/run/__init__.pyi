@@ -4,14 +4,11 @@ from .cluster_nodes import check_node as check_node
 from .cluster_nodes import fit_to_cluster as fit_to_cluster
 from .cluster_nodes import share_of_gpu as share_of_gpu
 from .cohorts import COHORT_S as COHORT_S
-from .cohorts import FLUSH_S as FLUSH_S
 from .cohorts import SCHEDULING_S as SCHEDULING_S
 from .cohorts import GridCohorts as GridCohorts
-from .cohorts import Lockstep as Lockstep
-from .cohorts import OutcomeBuffer as OutcomeBuffer
-from .cohorts import Worker as Worker
 from .cohorts import expected_work as expected_work
-from .cohorts import take_turn as take_turn
+from .outcome_buffer import FLUSH_S as FLUSH_S
+from .outcome_buffer import OutcomeBuffer as OutcomeBuffer
 from .planning import on_machine as on_machine
 from .planning import plan_study as plan_study
 from .preflight import check_device as check_device
@@ -30,3 +27,6 @@ from .ray_connection import connect as connect
 from .ray_connection import connected as connected
 from .ray_connection import look_at_code as look_at_code
 from .step_times import short_grid_seconds as short_grid_seconds
+from .worker import Lockstep as Lockstep
+from .worker import Worker as Worker
+from .worker import take_turn as take_turn

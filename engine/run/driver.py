@@ -43,7 +43,7 @@ from ..trial.failures import MachineError, check_gpu, check_row_writer, lost_gpu
 from ..trial.outcome import Job
 from ..trial.resumable_attempt import claimed_elsewhere
 from ..trial.training_parts import check_watched
-from .cohorts import CohortSource, GridCohorts, run_local
+from .cohorts import CohortSource, GridCohorts
 from .preflight import (
     check_bits_per_byte,
     check_device,
@@ -52,6 +52,7 @@ from .preflight import (
     prepare_corpora,
     rehearse_plugins,
 )
+from .worker import run_local
 
 MAX_NAMED_WIDTH = 100
 """The maximum number of characters of the unknown trials that a message names."""

@@ -26,8 +26,8 @@ from ..core.resources import Machine
 from ..trial.failures import MachineError, lost_gpu
 from ..trial.resumable_attempt import Attempt, TrainingFactory
 from .cluster_nodes import StorePlace
-from .cohorts import Worker, collect
 from .ray_connection import Code, code_fault, look_at_code
+from .worker import Worker, collect
 
 REPORT_S = 0.5
 """The seconds between two reports of a worker; in a search it reports after each epoch."""

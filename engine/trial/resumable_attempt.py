@@ -39,7 +39,7 @@ from .outcome import Job, Totals, keep_model, last_epoch_metrics, measured_total
 from .training import TOKENS_PER_S, NotANumberError, Training
 
 if TYPE_CHECKING:
-    from ..run.cohorts import OutcomeBuffer
+    from ..run.outcome_buffer import OutcomeBuffer
 
 
 class Claims:

@@ -11,7 +11,7 @@ from activemem import load_study, run_study
 from activemem.engine import Ended, EpochFinished, Machine, Started
 from activemem.engine.objectives import StepShape
 from activemem.engine.packs import Packer, StackedSteps, packer
-from activemem.engine.run import GridCohorts, Worker, cohorts
+from activemem.engine.run import GridCohorts, Worker
 from activemem.engine.trial import Checkpoint, Job, MachineError, Training, failures
 from activemem.storage import Store
 from activemem.studies.planning import GPU_CONTEXT, step_memory
@@ -120,7 +120,9 @@ def test_a_pack_that_was_stopped_is_continued_separately_and_the_other_way_round
 def test_epochs_of_a_pack_that_a_kill_loses_are_trained_again_to_the_same_rows(
     factors, tmp_path, notes, monkeypatch
 ):
-    monkeypatch.setattr(cohorts, "MIN_CHECKPOINT_INTERVAL_S", 1e9)  # on a busy machine an epoch takes seconds
+    monkeypatch.setattr(
+        "activemem.engine.run.worker.MIN_CHECKPOINT_INTERVAL_S", 1e9
+    )  # on a busy machine an epoch takes seconds
     study = load_study(study_text(train=TRAIN, factors=factors, model={"dropout": 0.1}))
     alone, packed = Store(tmp_path / "alone"), Store(tmp_path / "packed")
     run(study, alone, notes, "off")

@@ -83,7 +83,7 @@ import sys, tempfile
 from pathlib import Path
 import torch
 from activemem.engine.core.resources import Machine
-from activemem.engine.run.cohorts import Worker
+from activemem.engine.run.worker import Worker
 from activemem.engine.trial.outcome import Job
 from activemem.storage import Store
 from activemem.studies.resolve.trial import Trial
