@@ -263,14 +263,14 @@ def _study_of(diagnostics: Diagnostics, corpus: OwnCorpus | None) -> Study:
 
 def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study | None:
     _check_tables(diagnostics)
-    expansions, header, design, given, data, table_levels = _read_design(diagnostics)
-    written_data = given
+    found = as_written = _read_design(diagnostics)
+    header, design, data = found.header, found.design, found.data
     if diagnostics.document.as_written is not None:  # the file without its overrides
         written = Diagnostics(diagnostics.document.as_written)
-        _, _, as_written, written_data, *_ = _read_design(written)
+        as_written = _read_design(written)
         if not written.invalid:  # otherwise its levels have faults
-            design = replace(design, as_written=as_written)
-    paper = (header or _readable_header(given.get("study"))).paper
+            design = replace(design, as_written=as_written.design)
+    paper = (header or _readable_header(found.tables.get("study"))).paper
     tables: tuple[TableKind, ...] = read_results(diagnostics, "table", design, paper)
     curves: tuple[CurveKind, ...] = read_results(diagnostics, "curve", design, paper)
     claims: tuple[Claim, ...] = ()
@@ -286,8 +286,9 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
     decode = _read_decode(diagnostics)
     trial_tables = {name: data[name] for name in TRIAL_TABLES if name in data}
     fragments = read_fragments(diagnostics, data)
-    template = Template(tables=trial_tables, fragments=fragments, table_levels=table_levels)
-    source_sheet = read_source_sheet(diagnostics, given, written_data, template.variants(design.factors))
+    template = Template(tables=trial_tables, fragments=fragments, table_levels=found.table_levels)
+    variants = template.variants(design.factors)
+    source_sheet = read_source_sheet(diagnostics, found.tables, as_written.tables, variants)
     if own_corpus is not None:
         completed = {**trial_tables, "task": own_corpus.complete_task(data["task"])}
         template = replace(template, tables=completed)
@@ -308,7 +309,7 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
         document=diagnostics.document,
         template=template,
         design=design,
-        expansions=expansions,
+        expansions=found.expansions,
         source=TrialSource(),
         tables=tables,
         curves=curves,
@@ -324,7 +325,7 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
 
         source = TrialSource(search=build_search(diagnostics, study, search, dimensions))
     study = replace(study, source=source)
-    for expansion in expansions.values():
+    for expansion in found.expansions.values():
         study = expansion.complete(diagnostics, study)
     _check_trials(diagnostics, study)
     return study
@@ -383,22 +384,30 @@ def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int, int]
     Report faults. The number of trials is the number of cells times the number of seeds. With faults, no
     trial counts as held back.
     """
-    expansions, header, design, *_ = _read_design(diagnostics)
-    trials = sum(map(len, design.blocks())) * len(design.factors[SEED])
-    held = () if diagnostics.faults else (each.count_held(design) for each in expansions.values())
-    return header, trials, sum(held)
+    found = _read_design(diagnostics)
+    trials = sum(map(len, found.design.blocks())) * len(found.design.factors[SEED])
+    held = () if diagnostics.faults else (each.count_held(found.design) for each in found.expansions.values())
+    return found.header, trials, sum(held)
 
 
-def _read_design(
-    diagnostics: Diagnostics,
-) -> tuple[
-    dict[str, Expansion], StudySettings | None, Design, Mapping[str, Any], Mapping[str, Any], TableLevels
-]:
-    """Return the expansions, the table [study], the design, and all tables with what expansions add to them.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ReadDesign:
+    """The design of a study file, and the tables from which it was read.
 
-    Faults are reported. The table [study] is None if it is faulty. The tables come twice, the second time
-    with the names of levels that are tables. The last item has these tables.
+    `header` is the table [study], None if it is faulty. `tables` are all tables, with what expansions add to
+    them; in `data` names replace levels that are tables, and `table_levels` has these tables.
     """
+
+    expansions: dict[str, Expansion]
+    header: StudySettings | None
+    design: Design
+    tables: Mapping[str, Any]
+    data: Mapping[str, Any]
+    table_levels: TableLevels
+
+
+def _read_design(diagnostics: Diagnostics) -> _ReadDesign:
+    """Read the design of a study file, and report its faults."""
     expansions, own = read_expansions(diagnostics)
     tables = expand_tables(diagnostics.data, expansions.values())
     data, table_levels = name_table_levels(diagnostics, tables)
@@ -406,7 +415,14 @@ def _read_design(
     given = {key: given[key] for key in given if key not in own} if isinstance(given, Mapping) else given
     header = diagnostics.validate(StudySettings, ("study",), given) if "study" in data else None
     reader = DesignReader(diagnostics, header or _readable_header(given), data)
-    return expansions, header, reader.design(expansions.values()), tables, data, table_levels
+    return _ReadDesign(
+        expansions=expansions,
+        header=header,
+        design=reader.design(expansions.values()),
+        tables=tables,
+        data=data,
+        table_levels=table_levels,
+    )
 
 
 def _readable_header(given: object) -> StudySettings:
