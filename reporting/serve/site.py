@@ -17,7 +17,6 @@ from ...storage import Store
 from ...studies.schema.factors import one_line
 from ...studies.text.errors import StudyError
 from ..page.report import make_environment
-from ..snapshot import Snapshot
 from .sections import SECTIONS, Section, View, bar, headline, trial_section
 from .store_reader import StoreNow, StoreReader
 from .study_now import StudyNow
@@ -77,7 +76,6 @@ class Site:
         self._store, self._reader = store, StoreReader(store, self.look_s)
         self._making = threading.Lock()  # matplotlib draws one figure at a time
         self._kept: dict[Hashable, _Kept] = {}
-        self._snapshots: dict[str, tuple[str, Snapshot]] = {}
 
     def page(self, words: Sequence[str], query: Mapping[str, str]) -> SitePage:
         """Return the page at an address, which is given by the words of its path."""
@@ -113,7 +111,7 @@ class Site:
         for each in sections:
 
             def make(section: Section = each) -> str:
-                values = section.values(now, self._snapshot(now), view)
+                values = section.values(now, self._reader.snapshot(now.study, now.rows), view)
                 return (
                     "" if values is None else _TEMPLATES.get_template(f"{section.name}.html").render(values)
                 )
@@ -123,13 +121,6 @@ class Site:
             )
             made += [(each.name, each.title, text)] if text else []
         return SitePage(title=title, name=now.study.name, sections=made)
-
-    def _snapshot(self, now: StudyNow) -> Snapshot:
-        """Return the study's results, which are read again only if its outcomes have changed."""
-        known = self._snapshots.get(now.study.name)
-        if known is None or known[0] != now.rows:
-            known = self._snapshots[now.study.name] = (now.rows, Snapshot.of(now.study, now.store))
-        return known[1]
 
     def _text(self, key: Hashable, depends: object, make: Callable[[], str], min_age_s: float = 0.0) -> str:
         """Return the cached text for a key. It is made again if what it depends on has changed."""
@@ -177,4 +168,4 @@ class Site:
         name = now.study.name
         if time.monotonic() >= end:
             return known.text if (known := self._kept.get(name)) else None
-        return self._text(name, now.rows, lambda: headline(self._snapshot(now)))
+        return self._text(name, now.rows, lambda: headline(self._reader.snapshot(now.study, now.rows)))

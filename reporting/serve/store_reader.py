@@ -55,7 +55,7 @@ class StoreReader:
         self._latest: LatestAttempts | None = None
         self._read_state: tuple[StoreState, frozenset[str]] | None = None
         self._loaded: dict[str, tuple[int, Study | StudyError]] = {}
-        self._confirmed: dict[str, tuple[str, Sequence[str]]] = {}
+        self._snapshots: dict[str, tuple[str, Snapshot]] = {}
         self._snapshot: StoreNow | None = None
 
     def current(self) -> StoreNow:
@@ -129,7 +129,7 @@ class StoreReader:
                 outcomes=study_outcomes(study, outcomes),
                 ended=ended,
                 begun=begun,
-                confirmed=self._confirmed_claims(study, rows),
+                confirmed=self._confirmed(study, rows),
                 rows=rows,
                 key=f"{rows}-{_digest(times)}",
             )
@@ -147,15 +147,18 @@ class StoreReader:
                 found.append(begun.trial)
         return found
 
-    def _confirmed_claims(self, study: Study, rows: str) -> Sequence[str]:
-        """Return the confirmed claims of a study with gates, which are checked when its outcomes change."""
-        known = self._confirmed.get(study.name)
+    def snapshot(self, study: Study, rows: str) -> Snapshot:
+        """Return a study's results, which are read again only if `rows` of StudyNow has changed."""
+        known = self._snapshots.get(study.name)
         if known is None or known[0] != rows:
-            known = rows, ()
-            with suppress(ClaimError):  # its trials are not comparable, so no claim is confirmed
-                known = rows, Snapshot.of(study, self._store).confirmed if study.gates.held() else ()
-            self._confirmed[study.name] = known
+            known = self._snapshots[study.name] = (rows, Snapshot.of(study, self._store))
         return known[1]
+
+    def _confirmed(self, study: Study, rows: str) -> Sequence[str]:
+        """Return the confirmed claims of a study with gates; none if its trials are not comparable."""
+        with suppress(ClaimError):
+            return self.snapshot(study, rows).confirmed if study.gates.held() else ()
+        return ()
 
     def _load(self, name: str, recorded: int) -> Study | StudyError:
         """Load a study as it was in its last run, with the rounds that followed, or return the error."""

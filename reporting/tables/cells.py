@@ -39,15 +39,7 @@ from .differences import (
 )
 from .published import PublishedMatch, add_paper_only, difference_from_baseline, match_published
 from .table import Cell, CellStatus, ColumnKey, Footnotes, Table
-from .tally import (
-    CellPlace,
-    TalliesByLook,
-    Tally,
-    pick_best,
-    tallies_by_look,
-    tally_trials,
-    untrained_remarks,
-)
+from .tally import Place, TalliesByLook, Tally, pick_best, tallies_by_look, tally_trials, untrained_remarks
 
 if TYPE_CHECKING:
     from ..kinds.cells import CellsTable
@@ -131,11 +123,11 @@ class TableCells:
         return level_text(levels[self.spec.rows]), column
 
     @cached_property
-    def _tallied(self) -> tuple[TalliesByLook, Mapping[CellPlace, str]]:
+    def _tallied(self) -> tuple[TalliesByLook, Mapping[Place, str]]:
         """Return each cell's values at each look (interim test), and remarks on levels without a value."""
         spec = self.spec
 
-        def tally(trials: Sequence[Trial]) -> dict[CellPlace, tuple[Tally, ...]]:
+        def tally(trials: Sequence[Trial]) -> dict[Place, tuple[Tally, ...]]:
             return tally_trials(spec, self.study.name, trials, self.outcomes, self.extras.begun)
 
         if spec.pick_by is not None:
@@ -152,12 +144,12 @@ class TableCells:
         return {place: looks for place, looks in self._tallied[0].items() if place[2] in self.spec.value}
 
     @cached_property
-    def tallies(self) -> Mapping[CellPlace, Tally]:
+    def tallies(self) -> Mapping[Place, Tally]:
         """Return the values that each cell shows: those of its last look (interim test)."""
         return {place: looks[-1] for place, looks in self.look_tallies.items()}
 
     @cached_property
-    def estimates(self) -> Mapping[CellPlace, Estimate]:
+    def estimates(self) -> Mapping[Place, Estimate]:
         """Return the mean and the spread of each cell that has values."""
         return {
             place: estimate.within(find_metric(place[2]).bounds)
@@ -228,7 +220,7 @@ class TableCells:
             table = add_paper_only(table, match, self.rows, self.columns)
         return table
 
-    def _cell(self, row: str, column: TableColumn, best: Collection[CellPlace]) -> Cell:
+    def _cell(self, row: str, column: TableColumn, best: Collection[Place]) -> Cell:
         """Return the finished cell at a row and column; without trials it has only the paper's number."""
         place, metric, match = (row, column.level, column.metric.name), column.metric, self.published_match
         tally, estimate = self.tallies.get(place), self.estimates.get(place)
@@ -293,7 +285,7 @@ class TableCells:
             **shared,
         )
 
-    def _remarks(self, place: CellPlace, tally: Tally | None, fallback: Tally | None) -> list[str]:
+    def _remarks(self, place: Place, tally: Tally | None, fallback: Tally | None) -> list[str]:
         remarks: list[str] = []
         if tally is not None:
             remarks += [tally.label] if tally.label else []

@@ -37,13 +37,13 @@ from ..statistics.estimates import detectable
 from ..statistics.pooled_differences import Difference
 from ..statistics.speedup import FIRST_SENTENCE
 from .table import NOT_RUN, Cell, CellStatus, Footnotes, Table
-from .tally import CellPlace, Tally
+from .tally import Place, Tally
 
 if TYPE_CHECKING:
     from ..kinds.cells import CellsTable
     from .cells import TableCells, TableColumn
 
-CellPair = tuple[CellPlace, CellPlace]
+CellPair = tuple[Place, Place]
 """Two cells, the first of which is compared with the second."""
 
 
@@ -64,7 +64,7 @@ class ColumnTests:
     choices: int = 1
     detectable: tuple[float, ...] = ()
     margin: float | None = None
-    best: tuple[CellPlace, ...] = ()
+    best: tuple[Place, ...] = ()
 
     @property
     def tests(self) -> int:

@@ -32,10 +32,10 @@ from .table import NOT_RUN, CellStatus
 if TYPE_CHECKING:
     from ..kinds.cells import CellsTable
 
-CellPlace = tuple[str, str, str]
+Place = tuple[str, str, str]
 """The place of a cell in a table: its row, its column and its metric."""
 
-TalliesByLook = Mapping[CellPlace, tuple["Tally", ...]]
+TalliesByLook = Mapping[Place, tuple["Tally", ...]]
 """The tallies of each cell at the looks that it has reached; only one if no seed may be added."""
 
 _CELL_SCHEMA = pl.Schema(dict.fromkeys(("row", "column", "over"), pl.String))
@@ -127,7 +127,7 @@ _UNTRAINED = (ValueStatus.MISSING, ValueStatus.BEGUN)
 
 def tally_trials(
     spec: CellsTable, study: str, trials: Sequence[Trial], outcomes: pl.DataFrame, begun: Collection[str] = ()
-) -> dict[CellPlace, tuple[Tally, ...]]:
+) -> dict[Place, tuple[Tally, ...]]:
     """Return the values of each cell that has trials, as a tally.
 
     A tally also has the reasons for missing values. With `pick_by`, a cell has a tally for each combination
@@ -136,7 +136,7 @@ def tally_trials(
     Costs of untrained trials are counted from their settings where that is possible.
     """
     located = _locate_trials(trials, spec.rows, spec.columns, spec.over)
-    tallies: dict[CellPlace, tuple[Tally, ...]] = {}
+    tallies: dict[Place, tuple[Tally, ...]] = {}
     places = find_outcomes((trial.id for trial in trials), outcomes)
     for metric in dict.fromkeys((*spec.value, *filter(None, (spec.otherwise, spec.pick_by)))):
         valued = located.hstack(values_at(study, places, outcomes, metric, begun=begun))
@@ -159,14 +159,14 @@ def tally_trials(
 
 
 def tallies_by_look(
-    first: Mapping[CellPlace, Tally], later: Sequence[Mapping[CellPlace, Tally]]
-) -> dict[CellPlace, tuple[Tally, ...]]:
+    first: Mapping[Place, Tally], later: Sequence[Mapping[Place, Tally]]
+) -> dict[Place, tuple[Tally, ...]]:
     """Return the tallies of each cell, one for each look (interim test) so far.
 
     A look is reached when all added trials have a value. `later` has the tallies of all trials up to each
     later look. For the next look, trials that ended without a value are listed.
     """
-    grown: dict[CellPlace, tuple[Tally, ...]] = {}
+    grown: dict[Place, tuple[Tally, ...]] = {}
     for place, tally in first.items():
         looks = [tally]
         for more in (tallies[place] for tallies in later):
@@ -274,16 +274,16 @@ def _tallies(valued: pl.DataFrame, *, separate: bool) -> Iterator[tuple[str, str
 
 
 def pick_best(
-    spec: CellsTable, tallies_by_place: Mapping[CellPlace, tuple[Tally, ...]]
-) -> tuple[dict[CellPlace, Tally], dict[CellPlace, str]]:
+    spec: CellsTable, tallies_by_place: Mapping[Place, tuple[Tally, ...]]
+) -> tuple[dict[Place, Tally], dict[Place, str]]:
     """Pick the best levels of the factors in `over` for each cell, and return the values at these levels.
 
     The second result maps cells to remarks on levels without a value, or with fewer seeds; a cell without
     such levels has no remark. If no level can be picked yet, the trials of all levels are merged. They then
     only have a value that all levels share, such as a number of parameters.
     """
-    best: dict[CellPlace, Tally] = {}
-    remarks: dict[CellPlace, str] = {}
+    best: dict[Place, Tally] = {}
+    remarks: dict[Place, str] = {}
     for place, tallies in tallies_by_place.items():
         ranked = {name: tallies_by_place[*place[:2], name] for name in (spec.pick_by, spec.otherwise) if name}
         valued = (

@@ -42,17 +42,18 @@ from .data_facts import DataFacts, Locate, find_data_facts
 from .memory_estimates import StepMemory, step_memory
 from .reused_trials import StaleTrial, find_stale_trials
 from .status import (
-    left_when_spent,
     outcomes_elsewhere,
     rungs_of,
     stored_outcomes,
     study_outcomes,
     timed_devices,
+    unfinished_in_search,
 )
 from .time_estimates import MeasureSteps, TimeEstimate, TimeEstimator, total_time
 from .trials_to_run import (
     EarlierTrial,
     EarlierTrials,
+    left_within_budget,
     own_costs,
     trials_missing_weights,
     trials_to_run,
@@ -455,7 +456,8 @@ def remaining_search_times(
         own = baseline if is_last else []
         others = rows.filter((pl.col("status") != "incomplete") & ~pl.col("trial").is_in(own))
         found += [one] * (max(0, trials - len(own) - len(others)) + (remaining if is_last else 0))
-    return found[: left_when_spent(study, store, tried)]
+    unfinished = unfinished_in_search(study, store, tried["trial"].to_list())
+    return found[: left_within_budget(search, tried, (each.trial for each in unfinished))]
 
 
 def group_by_model(study: Study, trials: Iterable[Trial]) -> list[list[Trial]]:

@@ -150,7 +150,7 @@ def study_status(
     statuses: dict[str, str] = dict(rows.select("trial", "status").iter_rows())
     of_added_seeds = {trial.id for trial in study.source.added}
     in_file = {trial: status for trial, status in statuses.items() if trial not in of_added_seeds}
-    unfinished = _unfinished(study, store, statuses)
+    unfinished = unfinished_in_search(study, store, statuses)
     begun = {each.trial.id: each.trial for each in unfinished if each.has_started}
     added = dict[str, str]()
     if study.search is None and study.later_seeds:
@@ -187,7 +187,7 @@ class TrialCounts:
     total: int
     left: int
     held: frozenset[str]
-    is_over_budget: bool
+    is_over_budget: bool = False
 
 
 def count_trials(
@@ -198,13 +198,11 @@ def count_trials(
     `rows` are the study's outcomes. `unfinished` are the trials of a search that have none, and `confirmed`
     names the confirmed claims, which open gates.
     """
-    total, ended = _total(study, rows), rows.filter(pl.col("status") != "incomplete")
-    held = study.gates.held(confirmed).difference(rows["trial"])
-    left = None if study.search is None else left_within_budget(study.search, rows, unfinished)
-    is_over_budget = left is not None
-    if left is None:
-        left = max(0, total - len(ended) - len(held))
-    return TrialCounts(total=total, left=left, held=held, is_over_budget=is_over_budget)
+    total, held = _total(study, rows), study.gates.held(confirmed).difference(rows["trial"])
+    if study.search and (left := left_within_budget(study.search, rows, unfinished)) is not None:
+        return TrialCounts(total=total, left=left, held=held, is_over_budget=True)
+    ended = rows.filter(pl.col("status") != "incomplete")
+    return TrialCounts(total=total, left=max(0, total - len(ended) - len(held)), held=held)
 
 
 def _total(study: Study, rows: pl.DataFrame) -> int:
@@ -220,17 +218,6 @@ def _total(study: Study, rows: pl.DataFrame) -> int:
     *lower, last = search.trials_by_rung
     planned = (*lower, last - len(baseline))
     return len(baseline) + sum(max(trials, found[rung]) for rung, trials in enumerate(planned))
-
-
-def left_when_spent(study: Study, store: Store, tried: pl.DataFrame) -> int | None:
-    """Return how many trials a search still trains after its budget is spent.
-
-    They complete points that have begun. Return None for a grid, or while the search has budget left.
-    """
-    if study.search is None:
-        return None
-    unfinished = _unfinished(study, store, tried["trial"].to_list())
-    return left_within_budget(study.search, tried, (each.trial for each in unfinished))
 
 
 def _spent_words(study: Study, counted: TrialCounts) -> str | None:
@@ -422,7 +409,8 @@ def _search_of(study: Study) -> SearchSource:
     return study.search
 
 
-def _unfinished(study: Study, store: Store, stored: Collection[str]) -> list[UnfinishedTrial]:
+def unfinished_in_search(study: Study, store: Store, stored: Collection[str]) -> list[UnfinishedTrial]:
+    """Return the started or requested trials of a search that are not `stored`; empty for a grid."""
     if study.search is None:
         return []
     return [
