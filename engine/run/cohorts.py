@@ -63,10 +63,6 @@ class CohortSource(Protocol):
         ...
 
 
-Work = Callable[[Trial], float]
-"""Maps a trial to its work, in any unit."""
-
-
 def expected_work(trial: Trial) -> float:
     """Return an upper bound of a trial's FLOPs.
 
@@ -92,7 +88,7 @@ class GridCohorts(CohortSource):
         jobs: Sequence[Job],
         *,
         pack: int = 1,
-        work: Work = expected_work,
+        work: Callable[[Trial], float] = expected_work,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._jobs = [(work(job.trial), job) for job in jobs]

@@ -14,9 +14,9 @@ from typing import Any
 
 from ...errors import ActivememError
 from ...grammar import Recipe
-from ...grammar.canonical import render
+from ...grammar.canonical import option_label, render
 from ...grammar.dimensions import resolve, settled_values
-from ...grammar.nodes import ChoiceDimension, Dimension, HoleNode, Node, Value
+from ...grammar.nodes import ChoiceDimension, Dimension, HoleNode, Node
 from ...studies.catalog.metrics import METRICS_AND_COSTS, SPLITS, find_metric
 from ...studies.resolve.template import HOLE_PATTERN, TRIAL_TABLES, iter_texts
 from ...studies.schema.factors import SEED, level_key, one_line
@@ -461,16 +461,12 @@ def _recipe_steps(
         while hole in taken or hole in levels:
             hole += "_"
         if isinstance(dimension, ChoiceDimension):
-            levels[hole] = (_plain(settled[0][name]), _plain(settled[1][name]))
+            levels[hole] = (option_label(settled[0][name]), option_label(settled[1][name]))
         else:
             levels[hole] = (start[name], end[name])
         return HoleNode(hole)
 
     return render(resolve(root, answer)), levels
-
-
-def _plain(value: Value) -> Level:
-    return value if isinstance(value, int | float | str) else render(value)
 
 
 def _level(
