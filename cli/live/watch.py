@@ -73,16 +73,8 @@ def _read(reader: StoreReader, study: Study) -> StudyNow | None:
 def _not_begun(study: Study, store: Store) -> StudyNow:
     """Return the state of a study that has not run yet. Other studies may have trained some of its trials."""
     found = StudyResults(study, store).now
-    return StudyNow(
-        study=study,
-        store=store,
-        outcomes=found.own_outcomes,
-        ended=found.own_outcomes,
-        begun=(),
-        confirmed=found.confirmed,
-        rows="",
-        key="",
-    )
+    own = found.own_outcomes
+    return StudyNow(study=study, store=store, outcomes=own, ended=own, begun=(), confirmed=found.confirmed)
 
 
 class _Display:

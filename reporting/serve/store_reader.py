@@ -16,12 +16,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 
-from ...storage import Store, StoreError, StoreState
+from ...storage import Store, StoreState
 from ...storage.read import LatestAttempts
 from ...studies.last_run import load_last_run
-from ...studies.planning.status import study_outcomes
-from ...studies.planning.trials_to_run import read_unfinished
-from ...studies.resolve.trial import Trial
+from ...studies.planning.status import study_outcomes, unfinished_in_search
 from ...studies.study import Study, follow_rounds
 from ...studies.text.errors import StudyError
 from ..claims.verdicts import ClaimError
@@ -114,9 +112,10 @@ class StoreReader:
                 studies[name] = study
                 continue
             every = study.with_later_seeds()
+            found = (each.trial for each in unfinished_in_search(study, self._store, ()))
             begun = tuple(
                 BegunTrial(trial=trial, note=unfinished[trial.id], held=trial.id in held)
-                for trial in (every.trials if study.search is None else self._searched(name, unfinished))
+                for trial in (*every.trials, *found)
                 if trial.id in unfinished
             )
             ended = study_outcomes(every, outcomes)
@@ -134,18 +133,6 @@ class StoreReader:
                 key=f"{rows}-{_digest(times)}",
             )
         return StoreNow(studies=studies, read_at=datetime.now(UTC))
-
-    def _searched(self, study: str, unfinished: Mapping[str, object]) -> list[Trial]:
-        """Return the unfinished trials of a search, which their checkpoints' folders describe."""
-        found: list[Trial] = []
-        for name in unfinished:
-            try:
-                begun = read_unfinished(self._store.files.checkpoint_dir(name))
-            except (OSError, StoreError):  # it has just ended
-                continue
-            if begun is not None and begun.trial.study == study:
-                found.append(begun.trial)
-        return found
 
     def snapshot(self, study: Study, rows: str) -> Snapshot:
         """Return a study's results, which are read again only if `rows` of StudyNow has changed."""

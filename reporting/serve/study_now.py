@@ -59,8 +59,8 @@ class StudyNow:
     ended: pl.DataFrame
     begun: tuple[BegunTrial, ...]
     confirmed: Sequence[str] = ()
-    rows: str
-    key: str
+    rows: str = ""
+    key: str = ""
 
     @cached_property
     def counts(self) -> Counter[str]:

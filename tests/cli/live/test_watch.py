@@ -79,8 +79,6 @@ def under_way(tiny, tmp_path):
             outcomes=store.trials(),
             ended=store.trials(),
             begun=begun,
-            rows="",
-            key="",
         )
 
     return at
