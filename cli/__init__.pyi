@@ -18,6 +18,7 @@ from .missing_results import note_old_values as note_old_values
 from .missing_results import note_other_results as note_other_results
 from .missing_results import note_other_settings as note_other_settings
 from .missing_results import note_stale_trials as note_stale_trials
+from .missing_results import require_readable as require_readable
 from .missing_results import require_results as require_results
 from .missing_results import train_command as train_command
 from .pages import pages_schema as pages_schema

@@ -9,7 +9,7 @@ import typer
 
 from .. import reporting
 from ..plugins import has_plugins, loaded_files
-from ..storage import Store
+from ..storage import Store, StoreError
 from ..storage.rows import KEY_COLUMNS, TRIALS
 from ..studies.last_run import load_last_run, other_results
 from ..studies.planning.final_values import NOT_A_NUMBER, SEES_FUTURE
@@ -100,12 +100,13 @@ def note_missing_results(results: reporting.StudyResults, status: StudyStatus | 
     """Print a note to standard error if no trial of a study has ended, with the command that trains it.
 
     The note counts trials that another version of a plug-in has trained. Return whether it was printed. The
-    store is read unless the study's `status` is given.
+    store is read unless the study's `status` is given. End the command if files of the study may not be read.
     """
     study, store = results.study, results.store
     stored = study_outcomes(study, read_statuses(store, study))["trial"] if status is None else status.stored
     if len(stored):
         return False
+    require_readable(results)
     stale = find_stale_trials(study, read_statuses(store, study))
     reuse = f"{describe_stale(stale)}: reuse them with --keep-stale, or " if stale else ""
     which = " with these settings" if (store.root / "trials" / study.name).is_dir() else ""
@@ -116,6 +117,15 @@ def note_missing_results(results: reporting.StudyResults, status: StudyStatus | 
         note = f"{lost}; train them again: {train}"
     print_stderr(note)
     return True
+
+
+def require_readable(results: reporting.StudyResults) -> None:
+    """End the command with status 1 if this process may not read a file of a study in the store."""
+    try:
+        results.store.check_readable(results.study.name)
+    except StoreError as error:
+        print_stderr(str(error))
+        raise typer.Exit(EXIT_FAILED) from error
 
 
 def note_other_settings(results: reporting.StudyResults, kind: str, verb: str = "render") -> bool:

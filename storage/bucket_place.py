@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Final, final
@@ -108,7 +108,7 @@ class BucketPlace(Place):
             raise FileNotFoundError(path)
         return found.data
 
-    def put(self, path: Path, data: bytes | None = None) -> None:
+    def put(self, path: Path, data: bytes | None = None, *, replaced: Iterable[Path] = ()) -> None:
         """Upload a local file as an object. With `data`, write these bytes to the file first."""
         if data is not None:
             with replacing(path, self.root / "unfinished") as temporary:

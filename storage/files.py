@@ -10,12 +10,14 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from .errors import UnreadableError
+
+_READ_BY_OTHERS: Final = stat.S_IRGRP | stat.S_IROTH
 
 
 def temporary_name(name: str) -> str:
@@ -53,6 +55,13 @@ def remove(path: Path) -> None:
         if not path.is_dir():
             raise
         shutil.rmtree(path, ignore_errors=True)
+
+
+def keep_readers(path: Path, replaced: Iterable[Path]) -> None:
+    """Let the group and all others read a new file if they may read one of the files that it replaces."""
+    for each in replaced:
+        with suppress(OSError):  # it was removed meanwhile, or the file system has no modes
+            path.chmod(stat.S_IMODE(path.stat().st_mode | each.stat().st_mode & _READ_BY_OTHERS))
 
 
 def put_in_place(temporary: Path, path: Path) -> None:

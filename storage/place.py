@@ -27,13 +27,13 @@ import re
 import secrets
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import ClassVar, Final, final
 
 from .errors import StoreError
-from .files import read_regular, remove, replacing, temporary_name
+from .files import keep_readers, read_regular, remove, replacing, temporary_name
 
 
 class Place(ABC):
@@ -70,8 +70,11 @@ class Place(ABC):
         """Return the current bytes of a file; raise `FileNotFoundError` or `UnreadableError`."""
 
     @abstractmethod
-    def put(self, path: Path, data: bytes | None = None) -> None:
-        """Write or replace a file durably. If `data` is None, store the file that is already at `path`."""
+    def put(self, path: Path, data: bytes | None = None, *, replaced: Iterable[Path] = ()) -> None:
+        """Write or replace a file durably. If `data` is None, store the file that is already at `path`.
+
+        Whoever may read the old file, or one of the files `replaced`, may read the new file.
+        """
 
     @abstractmethod
     def put_if_absent(self, path: Path, data: bytes) -> bool:
@@ -136,7 +139,7 @@ class FolderPlace(Place):
     def get(self, path: Path) -> bytes:
         return read_regular(path)
 
-    def put(self, path: Path, data: bytes | None = None) -> None:
+    def put(self, path: Path, data: bytes | None = None, *, replaced: Iterable[Path] = ()) -> None:
         """Write or replace a file durably.
 
         The file is written in `unfinished/` and renamed to `path`. Then the file and its new name are flushed
@@ -145,6 +148,7 @@ class FolderPlace(Place):
         if data is not None:
             with replacing(path, self._unfinished) as temporary:
                 temporary.write_bytes(data)
+                keep_readers(temporary, (path, *replaced))
 
     def put_if_absent(self, path: Path, data: bytes) -> bool:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -178,11 +178,12 @@ def load_partition(partition: Path, quarantine: Quarantine) -> dict[Path, bytes]
 
 
 def check_readable(layout: Layout, study: str) -> None:
-    """Raise StoreError if this process may not read a data file of the study."""
-    for partition in (each for dataset in SCHEMAS for each in layout.partitions(dataset, [study])):
-        for path in data_files(partition):
-            if path.is_file() and not os.access(path, os.R_OK):
-                raise StoreError(f"{path}: no permission to read it; its owner can grant it (chmod g+r)")
+    """Raise StoreError if this process may not read the record or a data file of the study."""
+    partitions = (each for dataset in SCHEMAS for each in layout.partitions(dataset, [study]))
+    paths = [layout.study(study), *(path for each in partitions for path in data_files(each))]
+    if closed := [path for path in paths if path.is_file() and not os.access(path, os.R_OK)]:
+        which = f"{len(closed)} of the files of {study}, first {closed[0]}"
+        raise StoreError(f"no permission to read {which}; the owner can grant it (chmod g+r)")
 
 
 def read_verified(path: Path, quarantine: Quarantine) -> bytes | None:

@@ -166,12 +166,16 @@ class Store:
         """Return the current paths of the damaged files that this object has found."""
         return tuple(self._quarantine.paths)
 
+    def check_readable(self, study: str) -> None:
+        """Raise `StoreError` if this process may not read the record or a data file of a study."""
+        check_readable(self._layout, study)
+
     def verify_study(self, study: str) -> None:
         """Read the metrics of a study before it runs; trials with damaged metrics run again.
 
         Raise `StoreError` if this process may not read a file of the study.
         """
-        check_readable(self._layout, study)
+        self.check_readable(study)
         for partition in self._layout.partitions("metrics", [study]):
             load_partition(partition, self._quarantine)
 

@@ -63,7 +63,7 @@ _WRITTEN_AGAIN: Final = (*MEASURED_LATER, "tuned_outputs", "taken")
 
 
 def _replace(place: Place, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> int:
-    write_merged(place, dataset, partition, merge(dataset, contents))
+    write_merged(place, dataset, partition, merge(dataset, contents), contents)
     remove_merged(place, dataset, partition, contents)
     return len(contents)
 
@@ -94,13 +94,15 @@ def remove_merged(place: Place, dataset: str, partition: Path, contents: Mapping
     sync(partition)
 
 
-def write_merged(place: Place, dataset: str, partition: Path, merged: pl.DataFrame) -> None:
-    """Write rows of a partition as a new merged file."""
+def write_merged(
+    place: Place, dataset: str, partition: Path, merged: pl.DataFrame, replaced: Iterable[Path]
+) -> None:
+    """Write rows of a partition as a new merged file for all who may read one of the files `replaced`."""
     data = encode(merged)
     assert scan(dataset, [[data]], SCHEMAS[dataset].names()).drop(RANK).collect().equals(merged), (
         "expected to read all merged rows"
     )
-    place.put(new_compacted_path(partition), data)
+    place.put(new_compacted_path(partition), data, replaced=replaced)
 
 
 class FindingKind(StrEnum):
@@ -535,7 +537,8 @@ class StoreUpkeep:
                         if dataset == "trials":  # a search finds its points by its own factors
                             adopted = read_adopted(self._quarantine, [other])
                             rows = rows.update(adopted.select("trial", "factors"), on="trial")
-                        write_merged(layout.place, dataset, layout.root / dataset / other, rows)
+                        earlier = data_files(layout.root / dataset / study)
+                        write_merged(layout.place, dataset, layout.root / dataset / other, rows, earlier)
                 for dataset in _ORDER:
                     if len(stored[dataset]):
                         self._rewrite(dataset, study, wanted)
@@ -566,14 +569,15 @@ class StoreUpkeep:
             raise StoreError(f"expected an unused name, got {new!r}, the name of another study that has run")
         if record is not None:
             self._records.save(new, rename_in_record(record, old, new))
-        stored = set(self._rows("trials", old)["trial"])
+        stored, root = set(self._rows("trials", old)["trial"]), self._layout.root
         try:
             with self._claimed("rename", stored | self._with_leases(trials)):
                 # a trial's row is written last, as in a run, so that a trial with a row has everything
                 for dataset in reversed(_ORDER):
                     rows = self._rows(dataset, old).with_columns(study=pl.lit(new))
                     if len(rows):
-                        write_merged(self._layout.place, dataset, self._layout.root / dataset / new, rows)
+                        earlier = data_files(root / dataset / old)
+                        write_merged(self._layout.place, dataset, root / dataset / new, rows, earlier)
                 for dataset in _ORDER:
                     self._rewrite(dataset, old, pl.lit(value=True))
         except StoreError:
@@ -666,7 +670,7 @@ class StoreUpkeep:
                 if len(kept) == len(rows):
                     break
                 if len(kept):
-                    write_merged(self._layout.place, dataset, partition, kept)
+                    write_merged(self._layout.place, dataset, partition, kept, contents)
                 remove_merged(self._layout.place, dataset, partition, contents)
 
     def _studies_of_trials(self) -> list[str]:

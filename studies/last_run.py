@@ -423,6 +423,7 @@ def _check_known(name: str, store: Store) -> None:
     shipped = shipped_studies()
     if is_path(name) or name in shipped or Path(name).exists():
         return
+    store.check_readable(name)
     source, studies = name, store.trials(columns=KEY_COLUMNS)["study"]
     if (damaged := store.records.find_damaged(name)) is not None:
         source = f"{name} (last run)"

@@ -20,7 +20,8 @@ def check(study: LastRunStudy = None, *, results: ResultsOption = None, as_json:
     """Check whether the results confirm or refute each claim, or leave it undecided.
 
     If STUDY is a name, the command uses this study as it last ran, with its --set overrides. If STUDY is a
-    path, it uses the file as it is now. Exits with 1 if a claim is refuted, or if no trial has ended.
+    path, it uses the file as it is now. Exits with 1 if a claim is refuted, if no trial has ended, or if a
+    file of the study may not be read.
     """
     chosen = cli.open_results(study, results)
     if not chosen.study.claims:
@@ -40,5 +41,6 @@ def check(study: LastRunStudy = None, *, results: ResultsOption = None, as_json:
         sentences.append(reporting.provenance(ids, now.outcomes))
         print_stdout(reporting.claims_to_terminal(found, sentences, width=output_width()))
         cli.note_other_settings(chosen, "claim", "check")
+    cli.require_readable(chosen)
     if has_no_results or any(each.verdict is reporting.Verdict.REFUTED for each in found):
         raise typer.Exit(EXIT_REFUTED)

@@ -119,6 +119,7 @@ def status(study: StudyName, *, results: ResultsOption = None, as_json: JsonOpti
             ),
             styled=True,
         )
+    cli.require_readable(opened)
 
 
 @app.command()

@@ -73,14 +73,18 @@ def render(
         if table_format is not None:
             raise typer.BadParameter(f"expected --json or --format {table_format}, got both")
         print_page("table render", cells=[cell for each in tables for cell in reporting.iter_records(each)])
-        return
-    form, ansi = found.values.format, has_styles(sys.stdout)
-    shown = (
-        rich.render(each, width=output_width(), ansi=ansi) if form == "rich" else reporting.render(each, form)
-        for each in tables
-    )
-    print_stdout("\n".join(shown), styled=True)
+    else:
+        form, ansi = found.values.format, has_styles(sys.stdout)
+        shown = (
+            rich.render(each, width=output_width(), ansi=ansi)
+            if form == "rich"
+            else reporting.render(each, form)
+            for each in tables
+        )
+        print_stdout("\n".join(shown), styled=True)
     gaps = {reporting.CellStatus.MISSING, reporting.CellStatus.PARTIAL}
     statuses = {cell.status for each in tables for row in each.cells for cell in row}
     if chosen is not None and statuses & gaps:  # otherwise the store need not be read again
-        cli.note_other_settings(chosen, "table")
+        if not as_json:
+            cli.note_other_settings(chosen, "table")
+        cli.require_readable(chosen)

@@ -79,8 +79,8 @@ def test_values_measured_again_during_a_merge_are_kept(root, monkeypatch, way):
     for number in range(3):
         store.write_probes(make_trial_row(number), probes[:1])
 
-    def write_then_another_measures(layout, dataset, partition, rows):
-        merged(layout, dataset, partition, rows)
+    def write_then_another_measures(place, dataset, partition, rows, replaced):
+        merged(place, dataset, partition, rows, replaced)
         if dataset == "probes" and len(probes) > 1:
             Store(root).write_probes(row, [probes.pop()])
 
@@ -201,3 +201,37 @@ def test_during_a_run_outcomes_are_merged_once_there_are_many(root):
     assert latest.trials().equals(store.trials())
     assert store.upkeep.compact() == 2 + 3
     assert store.metrics().height == 4 * 6
+
+
+@pytest.mark.parametrize("way", ["compact", "merge_ended", "forget", "rename"])
+def test_a_user_with_a_strict_umask_takes_no_row_from_the_group(root, way):
+    before = os.umask(0o022)
+    try:
+        store = fill_store(root, [1])
+        store.records.save("alpha", {"text": ""})
+        os.umask(0o077)
+        fill_store(root, [2, 3])
+        store.records.save("alpha", {"text": "", "run": "a"})
+        ways = {
+            "compact": store.upkeep.compact,
+            "merge_ended": lambda: store.upkeep.merge_ended("alpha", at_least=1),
+            "forget": lambda: store.upkeep.forget("alpha", [make_trial_id(2)]),
+            "rename": lambda: store.upkeep.rename("alpha", "beta"),
+        }
+        ways[way]()
+    finally:
+        os.umask(before)
+    files = [path for name in ("trials", "metrics") for path in (root / name).glob("*/compacted-*")]
+    assert len(files) == 2
+    kept = [*files, *(root / "studies").glob("alpha.json")]
+    assert {path.stat().st_mode & 0o777 for path in kept} == {0o644}
+
+
+def test_a_merge_of_private_files_is_private(root):
+    before = os.umask(0o077)
+    try:
+        fill_store(root, [1, 2]).upkeep.compact()
+    finally:
+        os.umask(before)
+    modes = {path.stat().st_mode & 0o777 for path in (root / "trials").rglob("*.parquet")}
+    assert modes == {0o600}
