@@ -67,7 +67,7 @@ def _printable(text: str, *, styled: bool) -> str:
 
 def has_styles(stream: TextIO) -> bool:
     """Return whether a stream is a terminal that shows bold and faint text."""
-    return stream.isatty() and "NO_COLOR" not in os.environ
+    return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
 def bold(text: str) -> str:

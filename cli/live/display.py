@@ -114,12 +114,18 @@ def format_others(others: Sequence[ClaimedElsewhere]) -> str:
     return f"{who} {len(others)} of them; waiting for {owners}"
 
 
+def open_console() -> Console:
+    """Return a console on standard error. A terminal that cannot move its cursor counts as a pipe."""
+    console = Console(stderr=True, highlight=False)
+    return Console(stderr=True, highlight=False, force_terminal=False) if console.is_dumb_terminal else console
+
+
 @contextmanager
 def live_display(
     name: str, progress: StudyProgress, names: TrialNameColumns, headline: Headline
 ) -> Iterator[Listener]:
     """Yield a listener that shows a running study on standard error, redrawn if it is a terminal."""
-    console = Console(stderr=True, highlight=False)
+    console = open_console()
     display = Display(name, progress, console, names, headline)
     with drawing(console, display.render):
         yield display
@@ -270,7 +276,7 @@ class Display(Listener):
 def download_progress() -> Iterator[download.Progress]:
     """Yield a function that shows the progress of downloads on standard error."""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    console = Console(stderr=True, highlight=False)
+    console = open_console()
     if not console.is_terminal:
         yield lambda _name, _size, _total: None
         return

@@ -23,7 +23,7 @@ from ...studies.text.units import WIDTH, plural
 from ..output import print_stderr
 from ..views.status import explain_failures, format_best_points, format_failures
 from ..views.trial_lines import TrialNameColumns, headline_of
-from .display import draw, drawing, format_counts, format_ended, format_running
+from .display import draw, drawing, format_counts, format_ended, format_running, open_console
 
 MAX_SILENCE_S = 600.0
 """The maximum seconds without output when there is no terminal but progress."""
@@ -37,7 +37,7 @@ def watch_study(study: Study, store: Store) -> tuple[StudyNow, bool]:
     look_s = store.files.place.look_s
     reader = StoreReader(store, look_s)
     now = _read(reader, study) or _not_begun(study, store)
-    console = Console(stderr=True, highlight=False)
+    console = open_console()
     display = _Display(console, now)
     with drawing(console, display.render), suppress(KeyboardInterrupt):
         while True:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from rich.console import Console
 
 from activemem import load_study
-from activemem.cli.live import STOPPING_MESSAGE, Display
+from activemem.cli.live import STOPPING_MESSAGE, Display, live_display
 from activemem.cli.views import Headline, TrialNameColumns
 from activemem.engine import Ended, EpochFinished, Started
 from activemem.engine.core import StudyProgress
@@ -72,3 +72,14 @@ def test_a_trial_of_an_earlier_run_is_reported_once_with_where_it_continues(caps
     assert [line.split() for line in capsys.readouterr().err.splitlines()] == [
         ["continues", "sa", "not", "from", "epoch", "4"]
     ]
+
+
+def test_a_terminal_that_cannot_move_its_cursor_gets_a_line_for_each_trial(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # a terminal for Rich
+    monkeypatch.setenv("TERM", "dumb")
+    with live_display("small", StudyProgress(total=2, stored={}), TrialNameColumns(), PLAIN) as shown:
+        shown.on_planned(PAIR)
+        shown.on_event(Started(trial=PAIR[1].id, epoch=0))
+        shown.on_event(Ended(trial=PAIR[1].id, status="failed", reason="not a number at epoch 6"))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.split() == "1/2 failed sa not not a number at epoch 6".split()
