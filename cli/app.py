@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
+from errno import EACCES
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +13,7 @@ import typer
 from .. import __version__
 from ..errors import ActivememError
 from ..plugins import broken_plugins
+from ..storage.files import closed_folder
 from ..studies.text.errors import StudyError
 from .commands import PANELS
 from .help_panels import PanelGroup
@@ -80,6 +83,10 @@ class _Program(_CommandGroup):
             message = str(error)
             if isinstance(error, OSError) and error.filename is not None and error.strerror:
                 message = f"{error.filename}: {error.strerror}"
+                if error.errno == EACCES and (closed := closed_folder(Path(error.filename))):
+                    message = (
+                        f"{closed}: no permission to enter this folder; its owner can grant it (chmod g+rx)"
+                    )
             if isinstance(error, StudyError) and ctx.meta.get(_AS_JSON):
                 print_page("COMMAND FAULTY_STUDY", faults=[error])
             print_stderr(message)

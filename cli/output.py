@@ -10,7 +10,9 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import EPERM
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Final, TextIO
 
 from ..errors import replace_unprintable
@@ -51,6 +53,15 @@ def waiting(text: str) -> Iterator[None]:
         yield
     finally:
         print(f"\r{' ' * len(line)}\r", end="", file=sys.stderr, flush=True)
+
+
+def prepare_output(path: Path) -> None:
+    """Make the folder of an output file. Raise PermissionError, which names --out, for an unwritable file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise PermissionError(
+            EPERM, "this file cannot be written; choose another place with --out", str(path)
+        )
 
 
 def print_stdout(text: str, *, styled: bool = False) -> None:

@@ -93,6 +93,14 @@ def _make_folder(folder: Path) -> None:
         sync(path.parent)
 
 
+def closed_folder(path: Path) -> Path | None:
+    """Return the folder that this process may not enter: `path` or one above it; None if there is none."""
+    closed = [each for each in reversed(path.parents) if not os.access(each, os.X_OK)]
+    if not closed and path.is_dir() and not os.access(path, os.R_OK | os.X_OK):
+        closed = [path]
+    return closed[0] if closed else None
+
+
 _IRREGULAR: Final = "expected a file, got a folder, a pipe, a broken link or the like"
 _OF_THIS_FILE: Final = (errno.EACCES, errno.EPERM, errno.EIO, errno.ELOOP, errno.ENXIO, errno.EISDIR)
 """Errors of one file. Other errors, such as too many open files, concern the machine, not the file."""

@@ -29,6 +29,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
 from contextlib import suppress
+from errno import EACCES
 from pathlib import Path, PurePath
 from typing import ClassVar, Final, final
 
@@ -128,9 +129,10 @@ class FolderPlace(Place):
             probe.write_bytes(b"0" * 4096)  # a full disk has room for an empty file
         except OSError as error:
             why = "is a file" if os.path.isfile(folder) else f"takes no new file ({error.strerror})"  # noqa: PTH113 -- never raise
+            way = "Its owner can grant it (chmod g+rwx), or choose" if error.errno == EACCES else "Choose"
             raise StoreError(
                 f"{self.root}: results cannot be stored here, because {folder} {why}. "
-                "Choose another folder: --results DIR"
+                f"{way} another folder: --results DIR"
             ) from None
         finally:
             with suppress(OSError):

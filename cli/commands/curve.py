@@ -12,7 +12,7 @@ from ... import cli, reporting
 from ...reporting.curves.figure_format import FigureFormat
 from ..json_output import print_page
 from ..options import JsonOption, LastRunStudy, ResultsOption
-from ..output import print_stdout, waiting
+from ..output import prepare_output, print_stdout, waiting
 
 app = typer.Typer(help="Draw the figures that a study file describes.", no_args_is_help=True)
 
@@ -55,7 +55,7 @@ def render(
         print_page("curve render", curves=[asdict(each) for each in curves])
     else:
         for each, path in zip(curves, paths, strict=True):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            prepare_output(path)
             with waiting(f"drawing {path}"):
                 path.write_bytes(each.render(image_format))
             print_stdout(str(path))

@@ -14,7 +14,7 @@ from ... import cli, reporting
 from ..environment import TOKEN_VARIABLE
 from ..json_output import print_page
 from ..options import JsonOption, LastRunStudy, ResultsOption
-from ..output import print_piece, print_stderr, print_stdout, waiting
+from ..output import prepare_output, print_piece, print_stderr, print_stdout, waiting
 
 ReportFormat = Literal["html", "latex", "siunitx"]
 """The formats of a report."""
@@ -60,7 +60,7 @@ def build(
         expected = f"expected a name in {suffixes[1]} for --format {report_format}"
         raise typer.BadParameter(f"--out: {expected}, got '{out}'")
     path = out or Path(f"{found.study.name}.{'html' if report_format == 'html' else 'tex'}")
-    path.parent.mkdir(parents=True, exist_ok=True)  # before drawing, so that a wrong path fails early
+    prepare_output(path)  # before drawing, so that a wrong path fails early
     files: list[Path] = []
     with waiting(f"making {path}"):
         if report_format == "html":

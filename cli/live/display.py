@@ -117,7 +117,9 @@ def format_others(others: Sequence[ClaimedElsewhere]) -> str:
 def open_console() -> Console:
     """Return a console on standard error. A terminal that cannot move its cursor counts as a pipe."""
     console = Console(stderr=True, highlight=False)
-    return Console(stderr=True, highlight=False, force_terminal=False) if console.is_dumb_terminal else console
+    return (
+        Console(stderr=True, highlight=False, force_terminal=False) if console.is_dumb_terminal else console
+    )
 
 
 @contextmanager

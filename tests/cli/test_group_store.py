@@ -1,6 +1,7 @@
 """Stores with files of other users."""
 
 import errno
+import json
 import os
 from pathlib import Path
 
@@ -11,18 +12,22 @@ from .store_factories import make_partial_store
 
 @pytest.fixture
 def forbid(monkeypatch):
-    """Return a function that takes from this process, even from root, the permission to read files."""
-    real_open, real_access, closed = os.open, os.access, set()
+    """Return a function that takes from this process, even from root, the permission to use paths."""
+    real_access, closed = os.access, set()
 
-    def open_file(path, *arguments, **options):
-        if Path(path).absolute() in closed:
-            raise PermissionError(errno.EACCES, "Permission denied", str(path))
-        return real_open(path, *arguments, **options)
+    def guarded(function):
+        def call(path=".", *arguments, **options):
+            if isinstance(path, (str, Path)) and Path(path).absolute() in closed:
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return function(path, *arguments, **options)
+
+        return call
 
     def access(path, mode):
         return Path(path).absolute() not in closed and real_access(path, mode)
 
-    monkeypatch.setattr(os, "open", open_file)
+    for name in ("open", "listdir", "scandir"):
+        monkeypatch.setattr(os, name, guarded(getattr(os, name)))
     monkeypatch.setattr(os, "access", access)
     return lambda *paths: closed.update(path.absolute() for path in paths)
 
@@ -67,3 +72,34 @@ def test_a_record_that_may_not_be_read_is_not_called_missing(run, tiny, forbid):
     done = run("table", "render", "tiny")
     assert done.exit_code == 2
     assert "no permission to read 1 of the files of tiny, first results/studies/tiny.json;" in done.stderr
+
+
+@pytest.mark.parametrize("command", [("study", "status"), ("table", "render"), ("study", "plan")])
+@pytest.mark.parametrize("folder", ["results", "results/trials", "results/trials/tiny"])
+def test_a_folder_that_may_not_be_entered_is_named(run, tiny, forbid, command, folder):
+    make_partial_store(tiny)
+    within = [path for path in Path(folder).rglob("*") if path.is_dir()]
+    forbid(Path(folder), *within)
+    done = run(*command, tiny)
+    assert done.exit_code == 2
+    fault = f"{folder}: no permission to enter this folder; its owner can grant it (chmod g+rx)"
+    assert done.stderr.splitlines()[-1] == fault
+
+
+@pytest.mark.parametrize("command", [("report", "build"), ("curve", "render")])
+def test_a_folder_that_takes_no_output_names_the_option(run, tiny, forbid, command):
+    curve = {"name": "loss", "kind": "line", "value": "loss", "x": "epoch", "series": "mixer"}
+    lines = [
+        "[[curve]]",
+        'select = { task = "not" }',
+        *(f"{key} = {json.dumps(value)}" for key, value in curve.items()),
+    ]
+    Path(tiny).write_text("\n".join([Path(tiny).read_text(encoding="utf-8"), *lines]), encoding="utf-8")
+    make_partial_store(tiny)
+    forbid(Path())
+    done = run(*command, tiny)
+    assert done.exit_code == 2
+    assert done.stderr.endswith(": this file cannot be written; choose another place with --out\n")
+    Path("elsewhere").mkdir()
+    out = "elsewhere/" if command[0] == "curve" else "elsewhere/a.html"
+    assert run(*command, tiny, "--out", out).exit_code == 0

@@ -1,9 +1,11 @@
+import errno
 import os
 import re
 import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import polars as pl
 import pyarrow.parquet as pq
@@ -346,6 +348,18 @@ def test_a_store_that_cannot_be_written_says_why_and_leaves_nothing(folder, tmp_
     with pytest.raises(StoreError, match=re.escape(f"because {why}")):
         store.check_writable()
     assert {each.name for each in tmp_path.iterdir()} == {"link", "taken"}
+
+
+def test_a_store_of_another_user_that_takes_no_file_names_its_owner(root, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    root.mkdir()
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    with pytest.raises(
+        StoreError, match=r"denied\)\. Its owner can grant it \(chmod g\+rwx\), or choose another"
+    ):
+        Store(root).check_writable()
 
 
 def test_a_check_of_a_new_store_leaves_no_file(tmp_path):

@@ -82,4 +82,4 @@ def test_a_terminal_that_cannot_move_its_cursor_gets_a_line_for_each_trial(monke
         shown.on_event(Started(trial=PAIR[1].id, epoch=0))
         shown.on_event(Ended(trial=PAIR[1].id, status="failed", reason="not a number at epoch 6"))
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.split() == "1/2 failed sa not not a number at epoch 6".split()
+    assert line.split() == ["1/2", "failed", "sa", "not", "not", "a", "number", "at", "epoch", "6"]
