@@ -121,7 +121,10 @@ def share_of_gpu(
 def inspect_nodes(
     place: StorePlace, machine: Machine, settings: Sequence[TrialSettings]
 ) -> list[ClusterNode]:
-    """Check, by a Ray task, each node of the connected cluster that has the resources for a trial."""
+    """Check, by a Ray task, each node of the connected cluster that has the resources for a trial.
+
+    Nodes that have died by the end of the checks are left out.
+    """
     nodes, pickled = _find_nodes(machine), pickle.dumps(list(settings))
     given = (look_at_code(), str(torch.__version__)), place, machine, loaded_files(), pickled
     task = ray.remote(check_node)
@@ -134,7 +137,8 @@ def inspect_nodes(
         ).remote(*given)
         for node in nodes
     ]
-    return [_describe(node, answer) for node, answer in zip(nodes, answers, strict=True)]
+    found = {node["NodeID"]: _describe(node, answer) for node, answer in zip(nodes, answers, strict=True)}
+    return [found[node["NodeID"]] for node in _find_nodes(machine) if node["NodeID"] in found]
 
 
 def check_node(

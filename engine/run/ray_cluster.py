@@ -7,6 +7,7 @@ store.
 
 from __future__ import annotations
 
+import logging
 import pickle
 import tempfile
 import time
@@ -30,6 +31,7 @@ from ...plugins import loaded_files
 from ...storage import Store
 from ...storage.rows import KEY_COLUMNS, has_trial, row_values
 from ...studies.schema.settings import TrialSettings
+from ...studies.text.units import plural
 from ..core.events import ClaimedElsewhere, ClusterNode, Ended, Event, Listener
 from ..core.process import StartAborted, Stop, stopped_by_signals
 from ..core.resources import Machine, count_gpus_of_processes, gpu_here
@@ -42,6 +44,8 @@ from .cluster_nodes import fit_to_cluster, located, share_of_gpu
 from .cohorts import CohortSource
 from .ray_actor import COMPLETED, CohortActor, request_stop
 from .ray_connection import check_workers_here, connected, look_at_code
+
+_log = logging.getLogger(__name__)
 
 MAX_COHORT_LOSSES = 12
 """How often a cohort that has lost its worker gets another one; each trial counts its own deaths, too."""
@@ -206,7 +210,11 @@ class EventCallback(_NeverPickled, tune.Callback):
         assert trial.pickled_error_file is not None, "Tune has just written it"
         error = pickle.loads(Path(trial.pickled_error_file).read_bytes())
         if _is_loss_of_node(error):
-            record_stops(self._store, self._searcher.trials_of(trial.trial_id))
+            lost = self._searcher.trials_of(trial.trial_id)
+            record_stops(self._store, lost)
+            _log.warning(
+                "a node of the cluster is lost; another worker continues %s", plural(len(lost), "trial")
+            )
         self._searcher.worker_lost(trial.trial_id, (str(error).strip() or repr(error)).splitlines()[-1])
 
 

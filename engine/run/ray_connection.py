@@ -194,9 +194,10 @@ def _job_config() -> JobConfig:
 
 
 class Code(TypedDict):
-    """The copy of activemem that a process imports: folder and digest of its source, or the import error."""
+    """The copy of activemem that a process imports: version and digest of its source, or the import error."""
 
     folder: str
+    version: str
     digest: str
     fault: str
 
@@ -217,9 +218,11 @@ def _make_look() -> Callable[[], Code]:
         try:
             package = importlib.import_module("activemem")
         except Exception as error:  # noqa: BLE001 -- another package of that name may raise anything
-            return {"folder": "", "digest": "", "fault": " ".join(f"{type(error).__name__}: {error}".split())}
+            fault = " ".join(f"{type(error).__name__}: {error}".split())
+            return {"folder": "", "version": "", "digest": "", "fault": fault}
         if package.__file__ is None:
-            return {"folder": str(next(iter(package.__path__))), "digest": "", "fault": "no package is there"}
+            folder, fault = str(next(iter(package.__path__))), "no package is there"
+            return {"folder": folder, "version": "", "digest": "", "fault": fault}
         root, digest = Path(package.__file__).resolve().parent, hashlib.sha256()
         for folder, folders, files in os.walk(root):
             if "__init__.py" not in files:  # tests, documents, environments and results are not the package
@@ -231,7 +234,12 @@ def _make_look() -> Callable[[], Code]:
                     path = Path(folder, name)
                     content = hashlib.sha256(path.read_bytes()).digest()
                     digest.update(path.relative_to(root).as_posix().encode() + b"\0" + content)
-        return {"folder": str(root), "digest": digest.hexdigest()[:16], "fault": ""}
+        version = f"{package.__version__}, commit "
+        try:
+            version += importlib.import_module("activemem.engine.trial.commit").commit() or "unknown"
+        except Exception:  # noqa: BLE001 -- another release may differ
+            version += "unknown"
+        return {"folder": str(root), "version": version, "digest": digest.hexdigest()[:16], "fault": ""}
 
     return look
 
@@ -251,8 +259,11 @@ def code_fault(driver: Code, worker: Code) -> str | None:
         return f"{expected}, but the import{place} failed: {worker['fault']}"
     if worker["digest"] == driver["digest"]:
         return None
-    expected, got = (f"{each['folder']} ({each['digest'][:8]})" for each in (driver, worker))
-    return f"expected the code of activemem in {expected}, got the code in {got}"
+    expected, got = (
+        f"activemem {each['version']} (files {each['digest'][:8]}), in {each['folder']}"
+        for each in (driver, worker)
+    )
+    return f"expected {expected}; got {got}: install the same version, with the same files, on all nodes"
 
 
 def check_workers_here(driver: Code) -> None:

@@ -35,6 +35,35 @@ def test_nodes_that_cannot_train_end_the_run_before_it_begins(monkeypatch, tmp_p
         fit_to_cluster(StorePlace(root=str(tmp_path)), Machine(gpus=0.0), [], NOBODY)
 
 
+class _Check:
+    """A task of Ray that checks a node; it fails on node 2."""
+
+    def options(self, *, scheduling_strategy, **_options):
+        self.node = scheduling_strategy.node_id
+        return self
+
+    def remote(self, *_given):
+        return self.node
+
+
+@pytest.mark.parametrize("dies", [True, False])
+def test_only_a_node_that_is_still_there_counts_as_unfit(monkeypatch, tmp_path, dies):
+    keys = {"NodeManagerHostname": "a", "NodeManagerAddress": "10.0.0.1", "Resources": {"CPU": 1.0}}
+    nodes = [{"NodeID": f"{number:056}", "Alive": True, **keys} for number in (1, 2)]
+
+    def answer(node, **_options):
+        if node == nodes[1]["NodeID"]:
+            nodes[1] = nodes[1] | {"Alive": not dies}
+            raise ray.exceptions.TaskUnschedulableError("the node does not exist any more")
+        return "", 0
+
+    monkeypatch.setattr(ray, "nodes", lambda: list(nodes))
+    monkeypatch.setattr(ray, "remote", lambda _task: _Check())
+    monkeypatch.setattr(ray, "get", answer)
+    found = cluster_nodes.inspect_nodes(StorePlace(root=str(tmp_path)), Machine(gpus=0.0), [])
+    assert [bool(each.problem) for each in found] == ([False] if dies else [False, True])
+
+
 FOUR_GPUS = {"CPU": 1.0, "GPU": 4.0}
 
 
@@ -68,7 +97,7 @@ def test_a_node_reports_its_versions_its_access_to_the_store_and_problems(tmp_pa
     golden(look(StorePlace(root="/home/me/results", marker=str(tmp_path / "elsewhere"))))
     assert look(place, torch_version="1.0").endswith(f" 1.0, got {torch.__version__}")
     edited = {**look_at_code(), "digest": "0" * 16}
-    assert f" in {edited['folder']} (00000000), got " in look(place, code=edited)
+    assert f" (files 00000000), in {edited['folder']}; got activemem " in look(place, code=edited)
     if not torch.cuda.is_available():
         assert "torch finds none" in look(place, Machine(gpus=1.0))
         monkeypatch.setattr(cluster_nodes, "gpu_fault", lambda: "Error 805")
@@ -113,7 +142,7 @@ def test_nodes_without_the_store_or_of_another_version_are_named(tmp_path, tiny)
         run = {"cwd": work, "env": ENVIRONMENT, "capture_output": True, "text": True, "check": False}
         refused = subprocess.run(command, **run)
     assert refused.returncode == 2
-    assert "(127.0.0.3): expected the code " in refused.stderr
+    assert "(127.0.0.3): expected activemem " in refused.stderr
     assert "(127.0.0.2): this node cannot " in refused.stderr
     assert not any((work / "results" / "unfinished").glob("*"))
 

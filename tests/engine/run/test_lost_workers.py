@@ -60,6 +60,14 @@ def test_the_trials_of_a_lost_worker_are_handed_out_again_and_the_run_does_not_e
     assert (run.searcher.suggest("none"), run.searcher.errors) == (FINISHED, [])
 
 
+def test_a_lost_node_is_one_line_and_a_dead_worker_none(run, caplog):
+    run.searcher.suggest("first")
+    run.lose_worker("first", UNAVAILABLE)
+    run.searcher.suggest("second")
+    run.lose_worker("second", died("the process was killed"))
+    assert caplog.messages == ["a node of the cluster is lost; another worker continues 1 trial"]
+
+
 def test_trials_that_always_lose_their_worker_are_given_up_with_the_last_reason(run):
     for number in range(MAX_COHORT_LOSSES + 1):
         assert isinstance(run.searcher.suggest(f"try {number}"), dict)

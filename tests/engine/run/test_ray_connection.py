@@ -43,7 +43,7 @@ def test_workers_import_the_drivers_package_whatever_the_working_folder_holds(tm
     with connected(HERE, NOBODY):
         mine = look_at_code()
         check_workers_here(mine)
-        with pytest.raises(MachineError, match=r"expected .* \(00000000\), got "):
+        with pytest.raises(MachineError, match=r"expected .* \(files 00000000\), in .*; got "):
             check_workers_here({**mine, "digest": "0" * 16})
         with pytest.raises(MachineError, match="activemem in /elsewhere, got "):
             check_workers_here({**mine, "folder": "/elsewhere"})
@@ -54,8 +54,15 @@ def test_the_same_code_in_another_folder_is_distinguished_from_other_code(tmp_pa
     mine = look_at_code()
     assert look_at_code() == mine
     assert code_fault(mine, {**mine, "folder": "/elsewhere"}) is None
-    other = {"folder": "/b/activemem", "digest": "", "fault": "ImportError: another one"}
+    other = {"folder": "/b/activemem", "version": "", "digest": "", "fault": "ImportError: another one"}
     golden(code_fault({**mine, "folder": "/a/activemem"}, other))
+
+
+def test_other_code_is_named_by_version_commit_and_files(golden):
+    mine = {"folder": "/a", "version": "0.1.0, commit 639f98f", "digest": "9142966a" * 2, "fault": ""}
+    theirs = mine | {"version": "0.1.1, commit abcdef0", "digest": "373623b2" * 2}
+    golden(code_fault(mine, theirs))
+    assert look_at_code()["version"].startswith(f"{activemem.__version__}, commit ")
 
 
 def test_a_start_that_takes_longer_than_ray_waits_is_tried_again(monkeypatch):
