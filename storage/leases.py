@@ -215,6 +215,23 @@ class Leases:
                 if last == attempt:
                     return None  # otherwise the lease was released meanwhile, so look again
 
+    def held(self, attempts: Mapping[str, int]) -> frozenset[str]:
+        """Return the trials that a process trains, for views. Attempts from these numbers on count.
+
+        An owner on another machine counts as gone at the first call if the file is older than `KEPT_S` by the
+        clock of this machine.
+        """
+        found = {trial: self.find(trial, attempt) for trial, attempt in attempts.items()}
+        held = set[str]()
+        for trial, lease in found.items():
+            if lease is not None and not (lease.ended or lease.gone):
+                with suppress(FileNotFoundError):  # in a bucket, or ended meanwhile
+                    written = self.layout.lease(trial, lease.attempt).stat().st_mtime
+                    if time.time() - written > KEPT_S:
+                        continue
+                held.add(trial)
+        return frozenset(held)
+
     def last_sweep(self) -> bytes:
         """Return a token that changes when leases are removed, so that the store must be read again."""
         try:

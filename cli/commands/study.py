@@ -112,7 +112,7 @@ def status(study: StudyName, *, results: ResultsOption = None, as_json: JsonOpti
                 [
                     *title,
                     *wrap(now.summary(), output_width()),
-                    *cli.format_unfinished(found, now),
+                    *cli.format_unfinished(found, opened.store, now),
                     *cli.explain_failures(found, opened.store, now),
                     *cli.format_best_points(found, opened.points),
                 ]

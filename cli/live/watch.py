@@ -19,9 +19,9 @@ from ...storage.rows import row_values
 from ...studies.planning.status import count_failures, outcome_trials
 from ...studies.study import Study
 from ...studies.text.errors import StudyError
-from ...studies.text.units import WIDTH, plural
+from ...studies.text.units import WIDTH
 from ..output import print_stderr
-from ..views.status import explain_failures, format_best_points, format_failures
+from ..views.status import explain_failures, format_abandoned, format_best_points, format_failures
 from ..views.trial_lines import TrialNameColumns, headline_of
 from .display import draw, drawing, format_counts, format_ended, format_running, open_console
 
@@ -94,7 +94,7 @@ class _Display:
         """Show the present state of the study. Without a terminal, print lines about what has changed."""
         if self._console.is_terminal:
             columns = TrialNameColumns.of(now.study, (each.trial for each in now.begun))
-            below = [*_abandoned(now), *format_failures(count_failures(now.outcomes))]
+            below = [*format_abandoned(len(now.stopped)), *format_failures(count_failures(now.outcomes))]
             # a single assignment, so that the drawing thread never sees parts of two states
             self._shown = now, columns, below
             return
@@ -102,7 +102,7 @@ class _Display:
         lines = list(self._ended(now))
         silent = epochs != self._epochs and clock - self._printed_at >= MAX_SILENCE_S
         if now.left and silent and not lines:
-            lines = [f"{now.study.name}   {_counts(now)}", *_abandoned(now)]
+            lines = [f"{now.study.name}   {_counts(now)}", *format_abandoned(len(now.stopped))]
             self._epochs = epochs
         for line in lines:
             print_stderr(line)
@@ -139,8 +139,3 @@ class _Display:
 def _counts(now: StudyNow) -> str:
     ended = now.counts - Counter(incomplete=now.counts["incomplete"])
     return format_counts(ended, now.total, len(now.running), now.eta_s)
-
-
-def _abandoned(now: StudyNow) -> list[str]:
-    count = len(now.stopped)
-    return [f"  {plural(count, 'trial')} begun, but not in training now"] if count else []

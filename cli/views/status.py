@@ -43,9 +43,17 @@ def explain_failures(study: Study, store: Store, now: StudyStatus) -> list[str]:
     return [*lines, *failure_help(study, store, dict(now.failure_reasons))] if lines else []
 
 
-def format_unfinished(study: Study, now: StudyStatus) -> list[str]:
-    """Return a line for each begun trial, the latest first, with its progress and its last activity."""
-    if not (now.progress or now.begun or now.waiting):
+def format_abandoned(count: int) -> list[str]:
+    """Return a line that counts the begun trials that no process trains, if there are any."""
+    return [f"  {plural(count, 'trial')} begun, but not in training now"] if count else []
+
+
+def format_unfinished(study: Study, store: Store, now: StudyStatus) -> list[str]:
+    """Return a line for each begun trial, the latest first, with its progress and its last activity.
+
+    A line counts those that no process trains.
+    """
+    if not (now.started or now.waiting):
         return []
     trials = {**{trial.id: trial for trial in study.trials}, **now.begun}
     clock = datetime.now(UTC)
@@ -58,7 +66,10 @@ def format_unfinished(study: Study, now: StudyStatus) -> list[str]:
     rows += [(trial, ["begun"]) for name, trial in now.begun.items() if name not in now.progress]
     rows += [(trial, ["waiting"]) for trial in now.waiting]
     columns = TrialNameColumns.of(study, [*now.begun.values(), *now.waiting])
-    return trial_lines.format_trials(rows, columns, output_width())
+    last = store.last_numbers()
+    held = store.leases(None).held({trial: last.get(trial, -1) + 1 for trial in now.started})
+    lines = trial_lines.format_trials(rows, columns, output_width())
+    return [*lines, *format_abandoned(len(now.started) - len(held))]
 
 
 def format_best_points(study: Study, found: SearchPoints | None) -> list[str]:

@@ -77,10 +77,7 @@ class StoreReader:
         try:
             state = self._store.state()
             latest = self._follow(state)
-            leases = {trial: self._leases.find(trial, latest.last_number(trial) + 1) for trial in state.notes}
-            held = frozenset(
-                trial for trial, lease in leases.items() if lease and not (lease.ended or lease.gone)
-            )
+            held = self._leases.held({trial: latest.last_number(trial) + 1 for trial in state.notes})
             if self._read_state != (state, held):
                 self._snapshot = self._read(state, latest, held)
                 self._read_state = state, held

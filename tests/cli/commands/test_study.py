@@ -211,11 +211,28 @@ def test_the_progress_of_a_trial_is_reported_with_its_age(run, tiny, golden):
     trial_files.write_note(folder, 2, {"loss": 0.5, "accuracy": 0.25, "length": 9.0, "max_length": 8.0})
     before = time.time() - 36_000
     os.utime(folder / "reached.json", (before, before))
-    *_, far, failed, _, _, _ = run("study", "status", "tiny").stdout.splitlines()
+    *_, far, stopped, failed, _, _, _ = run("study", "status", "tiny").stdout.splitlines()
+    assert stopped == "  1 trial begun, but not in training now"
     assert far == "  conv  reverse  seed 1  epoch 2/2  length 9  accuracy 0.250  10 h ago"
     golden(failed)
     (only,) = json.loads(run("study", "status", "tiny", "--json").stdout)["reached"]
     assert (only["trial"], only["epoch"], only["metrics"]["accuracy"]) == (left, 2, 0.25)
+
+
+def test_a_trial_in_training_is_not_called_abandoned_until_its_process_is_silent_for_hours(run, tiny):
+    store, trial = make_partial_store(tiny), load_study(tiny).trials[-1].id
+    store.files.checkpoint_dir(trial).mkdir(parents=True)
+    (store.files.checkpoint_dir(trial) / "state.pt").touch()
+    leases = store.leases("run")
+    lease = leases.claim(trial, 0)
+    told = "  1 trial begun, but not in training now"
+    assert told not in run("study", "status", tiny).stdout.splitlines()
+    leases.let_go(lease)
+    (path,) = (store.root / "leases").glob(f"{trial}-*")
+    os.utime(path, (0, 0))
+    assert told in run("study", "status", tiny).stdout.splitlines()
+    lease.release()
+    assert told in run("study", "status", tiny).stdout.splitlines()
 
 
 def test_a_damaged_file_is_named_on_standard_error_and_its_trial_is_left(process, tiny):
