@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "docs" / "cluster" / "slurm-ray.sbatch"
+SCRIPTS = Path(__file__).parents[2] / "docs" / "cluster"
 
 _COMMANDS = {
     "srun": 'while [[ $1 == --* ]]; do shift; done; exec "$@"',
@@ -18,7 +18,15 @@ _COMMANDS = {
             printf 'Traceback\\nAuthenticationError: no token\\n' >&2; exit 1; } ;;
           status) printf ' node_1\\n node_2\\n' ;;
         esac""",
-    "activemem": 'echo "$* mode=${RAY_AUTH_MODE:-}" >> calls',
+    "activemem": """\
+        echo "$* mode=${RAY_AUTH_MODE:-}" >> calls
+        [[ -v STOPS_BY ]] || exit 0
+        trap 'echo saved >> calls; exit 130' TERM
+        mask() { sed -n 's/SigCgt:\t//p' /proc/$PPID/status; }
+        caught() { echo $((16#$(mask) >> $(kill -l "$STOPS_BY") - 1 & 1)); }
+        until [[ $(caught) == 1 ]]; do /bin/sleep 0.05; done
+        kill -"$STOPS_BY" $PPID
+        while :; do /bin/sleep 0.05; done""",
     "sleep": "",
 }
 
@@ -31,13 +39,13 @@ def run(tmp_path):
         path.write_text(f"#!/bin/bash\n{text}\n", encoding="utf-8")
         path.chmod(0o755)
 
-    def run_script(**variables):
+    def run_script(name="slurm-ray.sbatch", **variables):
         slurm = {"JOB_ID": "7", "CPUS_PER_TASK": "1", "JOB_NUM_NODES": "2"}
         kept = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
         environment = kept | {f"SLURM_{name}": value for name, value in slurm.items()} | variables
         environment |= {"SLURMD_NODENAME": "here", "HOME": str(tmp_path)}
         environment["PATH"] = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
-        command = ["bash", str(SCRIPT), "mine.toml"]
+        command = ["bash", str(SCRIPTS / name), "mine.toml"]
         with (tmp_path / "errors").open("wb") as errors:  # a pipe would be open until the head ends
             done = subprocess.run(
                 command, cwd=tmp_path, env=environment, stderr=errors, timeout=60, check=False
@@ -70,3 +78,11 @@ def test_a_head_that_does_not_answer_ends_the_job_with_the_last_error_of_ray(run
     code, errors = run(ASKS_FOR_TOKEN="1", RAY_AUTH_MODE="disabled", HEAD_WAIT_S="0")
     assert code == 1
     assert errors.endswith("(HEAD_WAIT_S): AuthenticationError: no token\n")
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux lists caught signals there")
+@pytest.mark.parametrize("name", ["slurm-ray.sbatch", "slurm-array.sbatch"])
+@pytest.mark.parametrize("signal", ["TERM", "USR1"])
+def test_a_signal_before_the_time_is_up_lets_the_study_save_its_trials(run, tmp_path, name, signal):
+    assert run(name, STOPS_BY=signal)[0] == 130
+    assert (tmp_path / "calls").read_text(encoding="utf-8").splitlines()[-1] == "saved"
