@@ -34,7 +34,6 @@ from .catalog.metrics import TUNED_METRIC as TUNED_METRIC
 from .catalog.metrics import find_metric as find_metric
 from .catalog.metrics import format_number as format_number
 from .catalog.metrics import is_target as is_target
-from .catalog.metrics import pick_bias as pick_bias
 from .claims.comparisons import iter_quantities as iter_quantities
 from .json_schema import study_schema as study_schema
 from .last_run import StudyOutline as StudyOutline

@@ -168,9 +168,6 @@ def _read(paper: Path, results: str | None) -> Manuscript:
             instead = "list its file in [paper] studies to use the settings of the file"
             print_stderr(f"{study.name}: its last run had --set {changes}; {instead}")
     for name, number in found.numbers.items():
-        if number.gaps and "." not in name:
-            print_stderr(f"{name}: {number.gaps}")
-    for name, keys in (each for numbers in found.keys.numbers.values() for each in numbers.items()):
-        if bias := studies.pick_bias(keys.pick_by, keys.over):
-            print_stderr(f"{name}: {bias}")
+        for note in filter(None, (number.gaps, number.bias) if "." not in name else ()):
+            print_stderr(f"{name}: {note}")
     return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 
 import polars as pl
@@ -160,7 +161,7 @@ class CellResults:
                     values[trial] = (None, _STALE, ValueStatus.MISSING)
         self._per_epoch = {metric: cost_per_epoch(metric, outcomes) for metric in self._values}
         self._evaluated: dict[Number, NumberValues] = {}
-        self._picked: dict[Quantity, Picked] = {}
+        self._picks: dict[tuple[str, Quantity], Note] = {}  # by the name of the claim
         self._answers = {quantity: self._cell_values(quantity) for quantity in quantities}
         self.comparable = ComparableCells(study, self._trials, self._finite_value)
 
@@ -171,14 +172,15 @@ class CellResults:
         """
         if not claim.spec.over:
             return claim
+        pick = partial(self._pick, claim.spec.name)
 
         def chosen(comparison: Comparison) -> Comparison:
-            left, right = (replace_metrics(side, self._pick) for side in number_parts(comparison))
+            left, right = (replace_metrics(side, pick) for side in number_parts(comparison))
             return replace(comparison, left=left, right=right)
 
         return replace(claim, statement=replace_comparisons(claim.statement, chosen))
 
-    def _pick(self, number: Quantity | Picked) -> Number:
+    def _pick(self, claim: str, number: Quantity | Picked) -> Number:
         if isinstance(number, Quantity):
             return number
         values: dict[Cell, list[float]] = {}
@@ -191,10 +193,17 @@ class CellResults:
             if answer.ends.keys() >= set(self.seeds):
                 ends = [answer.ends[seed][1] for seed in self.seeds if seed not in answer.remarks]
                 values[cell] = list(filter(math.isfinite, ends))
-        if (best := best_of(number.pick_by, values)) is None:
+        if not (best := best_of(number.pick_by, values)):
             return number
-        found = Quantity(number.metric, best)
-        self._picked[found] = number
+        found = Quantity(number.metric, best[0])
+        own = cell_label(tuple(pair for pair in best[0] if pair not in number.shared_levels))
+        what = f"{own} is its best by {number.pick_by}"
+        if not values[best[0]]:
+            what = f"no level has a {number.pick_by} to pick by; {own}, the first of the file, is compared"
+        elif len(best) > 1:
+            what += f"; {len(best)} levels tie, and the first of the file was taken"
+        where = self._where(number.shared_levels, number.metric)
+        self._picks[claim, found] = Note(where=where, what=what)
         return found
 
     def trials(self, comparison: Comparison, seeds: Collection[int]) -> dict[str, Trial]:
@@ -281,16 +290,14 @@ class CellResults:
         parts = [self._answers[each].ends for each in iter_quantities(comparison) if is_target(each.metric)]
         return any(math.isinf(ends[seed][1]) for ends in parts for seed in ends.keys() & set(seeds))
 
-    def notes(self, comparison: Comparison) -> tuple[Note, ...]:
-        """Return notes on picked cells, and on trainings that diverged or did not reach their target."""
+    def notes(self, comparison: Comparison, claim: Claim) -> tuple[Note, ...]:
+        """Return notes on a claim's picked cells, and on trainings that diverged or missed their target."""
         paired = self.differences(comparison, self._every)
         notes: list[Note] = []
         for quantity in iter_quantities(comparison):
             answer = self._answers[quantity]
-            if (picked := self._picked.get(quantity)) is not None:
-                own = tuple(pair for pair in quantity.cell if pair not in picked.shared_levels)
-                where = self._where(picked.shared_levels, quantity.metric)
-                notes.append(Note(where=where, what=f"{cell_label(own)} is its best by {picked.pick_by}"))
+            if (pick := self._picks.get((claim.spec.name, quantity))) is not None:
+                notes.append(pick)
             whys = [why for seed, why in answer.remarks.items() if seed in paired]
             notes += _counted(whys, answer.where, len(paired))
         return tuple(dict.fromkeys(notes))

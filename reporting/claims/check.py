@@ -160,7 +160,7 @@ def check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimResu
             tested_for=_tested_for(each),
             gaps=results.gaps(each),
             notes=(
-                *results.notes(each),
+                *results.notes(each, claim),
                 *_notes(test, results.saturation(each), labels[each], verdicts[each], judged.verdict),
                 *_doubts_of_pool(each, results, test, {verdicts[each], judged.verdict}),
             ),

@@ -15,7 +15,7 @@ from typing import Final
 import polars as pl
 
 from ...storage import Store
-from ...studies.catalog.metrics import find_metric, is_target, pick_bias, with_sign
+from ...studies.catalog.metrics import find_metric, is_target, with_sign
 from ...studies.claims.comparisons import iter_quantities
 from ...studies.last_run import describe_late_claims, describe_max_seeds
 from ...studies.planning.final_values import trial_values
@@ -298,14 +298,14 @@ def _trials_by_metric(study: Study) -> dict[str, list[Trial]]:
 def measured_sentences(study: Study) -> tuple[str, ...]:
     """Return sentences that explain the metrics in claims, such as `loss: loss, nats a token`.
 
-    Only targets, metrics whose meaning depends on the study's settings, and test metrics that pick levels
-    have a sentence.
+    Only targets, metrics whose meaning depends on the study's settings, and metrics that pick levels and so
+    bias values have a sentence.
     """
     compared = _trials_by_metric(study)
     measured = {find_metric(name): [trial.settings for trial in each] for name, each in compared.items()}
     comparisons = (each for claim in study.claims for each in claim.comparisons if not each.is_ratio)
     targeted = any(is_target(one.metric) for each in comparisons for one in iter_quantities(each))
-    biases = dict.fromkeys(pick_bias(claim.spec.pick_by, claim.spec.over) for claim in study.claims)
+    biases = dict.fromkeys(claim.bias for claim in study.claims)
     return (
         *describe_metrics(measured),
         *([FIRST_SENTENCE] if targeted else []),

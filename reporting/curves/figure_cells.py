@@ -27,7 +27,7 @@ from ...studies.resolve.trial import CellKey, Trial
 from ...studies.schema.factors import ABSENT, level_key, level_name, named_levels, one_line
 from ...studies.schema.settings import Level
 from ...studies.text.units import number_range
-from ..picked_levels import Place, pick_cells, pick_note, place_of
+from ..picked_levels import Picks, pick_cells, pick_note, place_of
 from ..subject import ResultSubject, final_values
 from .curve import INDEX_AXES, TIME_AXES, Axis, Content, Curve, Panel, Ticks, subject_curve
 
@@ -65,19 +65,21 @@ class FigureCells:
     Trials without a finite value are only counted. `frame` has the columns `trial`, `cell`, POSITION_COLUMNS
     and `value`. `cell` numbers the combinations of levels without the seed, and `cells` has their levels.
     `picked` has the cells that the key `pick_by` picks, if it is set. `trials` are all selected trials.
-    `gaps` counts the trials without a value by status, and `statuses` has the text of the status of the
-    trials at each position. `metrics` are the stored histories, if the figure needs them. `lacks_whole_dev`
-    is true if values of the whole dev split are left out, because others are of a part.
+    `gaps` counts the trials without a value by status, `diverged` the diverged ones by `cell`, and `statuses`
+    has the text of the status of the trials at each position. `metrics` are the stored histories, if the
+    figure needs them. `lacks_whole_dev` is true if values of the whole dev split are left out, because others
+    are of a part.
     """
 
     spec: CellFigure
     subject: ResultSubject
-    picked: Mapping[Place, Mapping[str, Level]]
+    picked: Picks
     metrics: pl.DataFrame | None
     frame: pl.DataFrame
     trials: tuple[str, ...]
     cells: tuple[Mapping[str, Level], ...]
     gaps: Counter[str]
+    diverged: Counter[int]
     statuses: Mapping[tuple[int, ...], str]
     lacks_whole_dev: bool
 
@@ -236,18 +238,25 @@ class FigureCells:
         note = f"Nothing to draw: no trial is {'probed' if awaits_probe else 'done'}."
         return [] if len(self.frame) else [note]
 
-    def mean_notes(self, mark: str, interval: str = "") -> list[str]:
-        """Return a note on the marks of means and intervals, such as "Bar: mean of 3 seeds"."""
+    def mean_text(self, value: float, cell: int) -> str:
+        """Return the text of a cell's mean, marked if it lacks seeds that diverged."""
+        return self.metric.format(value) + "*" * (cell in self.diverged)
+
+    def mean_notes(self, mark: str, interval: str = "", *, diverged: str = "*") -> list[str]:
+        """Return notes on the marks of means and intervals, such as "Bar: mean of 3 seeds".
+
+        `diverged` describes how means look that lack seeds.
+        """
         if self.nothing:
             return self.nothing
         places = ("panel", "cell") if self.spec.marks_cells else POSITION_COLUMNS
         counts = self.frame.group_by(places).len()["len"]
         low, high = min(counts), max(counts)
-        if high == 1:
-            return [f"{mark}: one seed."]
         shown: Spread = getattr(self.spec, "spread", "sd")
         part = f"; {interval}: {SPREADS[shown]}." if interval else "."
-        return [f"{mark}: mean of {number_range([low, high])} seeds{part}"]
+        mean = "one seed." if high == 1 else f"mean of {number_range([low, high])} seeds{part}"
+        has_diverged = not self.diverged.keys().isdisjoint(self.frame["cell"])
+        return [f"{mark}: {mean}", *[f"{diverged}: without the seeds that diverged."] * has_diverged]
 
 
 def collect_cells(spec: CellFigure, subject: ResultSubject, metrics: pl.DataFrame | None) -> FigureCells:
@@ -284,6 +293,7 @@ def collect_cells(spec: CellFigure, subject: ResultSubject, metrics: pl.DataFram
         trials=tuple(ends["trial"].unique(maintain_order=True)),
         cells=cells,
         gaps=Counter(ends.filter(~done)["status"]),
+        diverged=Counter(ends.filter(status=ValueStatus.DIVERGED)["cell"]),
         statuses={tuple(place): combined_status(statuses).text for *place, statuses in places.iter_rows()},
         lacks_whole_dev=lacks_whole_dev,
     )

@@ -112,13 +112,14 @@ class PaperNumber:
 
     `text` is None if the store has no value for it.
 
-    `source` is its expression with study and number of seeds, and `gaps` says which trials are missing.
-    `missing_seeds` is how many of the study's seeds it lacks.
+    `source` is its expression with study and number of seeds, `gaps` says which trials are missing, and
+    `bias` how the choice of its levels biases it. `missing_seeds` is how many of the study's seeds it lacks.
     """
 
     text: str | None
     source: str
     gaps: str
+    bias: str
     missing_seeds: int
 
 
@@ -303,8 +304,8 @@ def _numbers(checked: ClaimResult, claim: Claim, now: Snapshot) -> Iterator[tupl
         texts |= {".level": f"{100 * level:.4g}"} if ".low" in texts else {}
         texts |= {".n": str(found.n)}
     for suffix, text in texts.items():
-        made = PaperNumber(text=text, source=source, gaps=gaps, missing_seeds=missing)
-        yield f"{claim.spec.name}{suffix}", made
+        name = f"{claim.spec.name}{suffix}"
+        yield name, PaperNumber(text=text, source=source, gaps=gaps, bias=claim.bias, missing_seeds=missing)
 
 
 def _bounds(number: Number) -> tuple[float, float]:

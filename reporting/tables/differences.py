@@ -242,15 +242,16 @@ def find_bold_cells(made: TableCells, column: TableColumn) -> ColumnTests:
     """Return the best cells of a column, which are shown in bold, with the tests that found them.
 
     No cell is best if there are fewer than two values, if all values are equal, or if the metric has no
-    better direction. A cell with an infinite value is worse than every other cell, and never best. With `best
-    = "shown"` the printed digits decide, so that two equal numbers are both bold or both plain. With `best =
-    "test"`, a cell that shares fewer than two seeds with the leading one is not compared, and is plain.
+    better direction. A cell with an infinite value, or a diverged seed, is worse than every other cell, and
+    never best. With `best = "shown"` the printed digits decide, so that two equal numbers are both bold or
+    both plain. With `best = "test"`, a cell that shares fewer than two seeds with the leading one is not
+    compared, and is plain.
     """
     metric, estimates = column.metric, made.estimates
     cells = [(row.level, column.level, metric.name) for row in made.rows]
-    known = [cell for cell in cells if cell in estimates]
-    is_infinite = any(cell in made.tallies and made.tallies[cell].is_infinite for cell in cells)
-    if len(known) < (1 if is_infinite else 2) or metric.higher_is_better is None:
+    worst = {cell for cell in cells if cell in made.tallies and made.tallies[cell].counts_as_worst}
+    known = [cell for cell in cells if cell in estimates and cell not in worst]
+    if len(known) < (1 if worst else 2) or metric.higher_is_better is None:
         return ColumnTests(metric=metric)
     if len(known) == 1:
         return ColumnTests(metric=metric, best=tuple(known))
@@ -258,7 +259,7 @@ def find_bold_cells(made: TableCells, column: TableColumn) -> ColumnTests:
     ranked = sorted(known, key=lambda cell: -sign * estimates[cell].value)
     shown = metric.format(estimates[ranked[0]].value)
     alike = [cell for cell in ranked if metric.format(estimates[cell].value) == shown]
-    if len(alike) == len(known) and not is_infinite:  # if all are equal, none is best
+    if len(alike) == len(known) and not worst:  # if all are equal, none is best
         return ColumnTests(metric=metric)
     if made.spec.best == "shown":
         return ColumnTests(metric=metric, best=tuple(alike))
@@ -293,7 +294,7 @@ def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...
     at = f", at {describe_levels(fixed)}" if fixed else ""
     varies = trained or any(len(set(tally.values)) > 1 for tally in tallies)
     sentences = [f"{subject}{_average(spec, made.levels, trained or tallies) if varies else ''}{at}."]
-    sentences += filter(None, [pick_bias(spec.pick_by, spec.over), _end_sentence(made)])
+    sentences += filter(None, [pick_bias(spec.pick_by, spec.over, spec.value), _end_sentence(made)])
     if other := next((cell.metric for cell in cells if cell.metric), ""):
         title = with_true_title(find_metric(other), settings)[0].title
         sentences.append(f"In parentheses, as a fallback: {title[0].lower()}{title[1:]}.")
@@ -302,7 +303,7 @@ def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...
     sentences += [difference] if (difference := difference_sentence(dict.fromkeys(metrics, settings))) else []
     baseline = made.changes.describe_baseline() if made.changes else level_name(spec.baseline or "")
     sentences += differences_sentences(list(made.differences.values()), baseline, counts)
-    sentences += _best(spec, cells, made.bold_cells)
+    sentences += _best(made, cells)
     sentences += [caution] if (caution := caution_sentence(metrics, settings)) else []
     sentences += looks_sentences(counts, made.differences.values()) if len(counts) > 1 else []
     if match and any(cell.published for cell in cells):
@@ -360,18 +361,21 @@ def _average(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], tallies:
     return f": {averaged}{over}{fewer}{best_of}"
 
 
-def _best(spec: CellsTable, cells: Sequence[Cell], columns: Sequence[ColumnTests]) -> list[str]:
+def _best(made: TableCells, cells: Sequence[Cell]) -> list[str]:
     if not any(cell.best for cell in cells):
         return []
+    spec, columns = made.spec, made.bold_cells
     sides = {column.metric.higher_is_better for column in columns} - {None}
     side = "best" if len(sides) > 1 else "highest" if True in sides else "lowest"
+    strayed = any(tally.values and tally.counts_as_worst for tally in made.tallies.values())
+    end = "; never with a diverged seed." if strayed else "."
     if spec.best == "shown":
-        return [f"Bold: {side} in its column, with all ties at the shown precision."]
+        return [f"Bold: {side} in its column, with all ties at the shown precision{end}"]
     tested = [column for column in columns if column.tests]
     if not tested:
-        return ["Bold: no value in its column is provably better with these seeds."]
+        return [f"Bold: no value in its column is provably better with these seeds{end}"]
     rule = f"p < {SIGNIFICANCE_LEVEL}, {_test_rule(tested, 'the column', '', 'pair')}"
-    sentences = [f"Bold: no value in its column is significantly better ({rule})."]
+    sentences = [f"Bold: no value in its column is significantly better ({rule}){end}"]
     # bold values are as good as the best if the difference is below the smallest one that matters
     rivals = [(column, each) for column in tested for each in column.rivals.values()]
     if rivals:

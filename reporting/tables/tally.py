@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import starmap
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -68,20 +69,21 @@ class Tally:
         """Return the status of the table cell; without values, it is the reason for this."""
         if self.values:
             return CellStatus.DONE if len(self.values) == self.trials else CellStatus.PARTIAL
-        return CellStatus(self._gap_status)
+        return CellStatus(self.gap_status)
 
     @property
-    def is_infinite(self) -> bool:
-        """Return whether the mean is infinite, or only has a bound as a training missed its target."""
-        return bool(self.limits) or self._gap_status is ValueStatus.INFINITE
+    def counts_as_worst(self) -> bool:
+        """Return whether a seed diverged, missed its target, or has an infinite value."""
+        return any(status in _WORST for status, _ in self.gaps)
 
     @property
     def placeholder(self) -> str:
         """Return the text that is shown if the cell has no value."""
-        return NOT_RUN if self._gap_status is ValueStatus.MISSING else self._gap_status.text
+        return NOT_RUN if self.gap_status is ValueStatus.MISSING else self.gap_status.text
 
     @property
-    def _gap_status(self) -> ValueStatus:
+    def gap_status(self) -> ValueStatus:
+        """Return the first status of the trials without a value."""
         return combined_status([status for status, _ in self.gaps])
 
     def estimate(self, spread: Spread = "sd") -> Estimate | None:
@@ -111,6 +113,13 @@ _ENDED = (
     ValueStatus.NO_VALUE,
 )
 """The statuses of trials that will never have a value."""
+
+_WORST = (ValueStatus.INFINITE, ValueStatus.CENSORED, ValueStatus.DIVERGED)
+"""The statuses of trials that count as worse than any value."""
+
+_EMPTY = {ValueStatus.MISSING: "not run", ValueStatus.DIVERGED: "diverged"}
+_FEWER = {ValueStatus.FAILED: "failed seeds", ValueStatus.DIVERGED: "diverged seeds"}
+"""The words for levels of which all seeds, or some, lack a value for this reason."""
 
 _SELF_EXPLANATORY = (
     ValueStatus.INFINITE,
@@ -278,9 +287,9 @@ def pick_best(
 ) -> tuple[dict[Place, Tally], dict[Place, str]]:
     """Pick the best levels of the factors in `over` for each cell, and return the values at these levels.
 
-    The second result maps cells to remarks on levels without a value, or with fewer seeds; a cell without
-    such levels has no remark. If no level can be picked yet, the trials of all levels are merged. They then
-    only have a value that all levels share, such as a number of parameters.
+    The second result maps cells to remarks on levels without a value or with fewer seeds, and on ties; a cell
+    without such levels has no remark. If no level can be picked yet, the trials of all levels are merged.
+    They then only have a value that all levels share, such as a number of parameters.
     """
     best: dict[Place, Tally] = {}
     remarks: dict[Place, str] = {}
@@ -290,8 +299,8 @@ def pick_best(
             (name, {at: each.values for at, each in enumerate(levels) if each.values})
             for name, levels in ranked.items()
         )
-        number = next((found for each in valued if (found := best_of(*each)) is not None), None)
-        if number is None:
+        tied = next(filter(None, starmap(best_of, valued)), [])
+        if not tied:
             best[place] = Tally(
                 trials=sum(tally.trials for tally in tallies),
                 values=(),
@@ -301,16 +310,19 @@ def pick_best(
             if tallies[0].values and len({tuple(tally.values) for tally in tallies}) == 1:
                 best[place] = replace(tallies[0], label="")
             continue
+        number = tied[0]
         best[place] = tallies[number]
-        levels = list(zip(*ranked.values(), strict=True))
-        counts = [max(len(tally.values) for tally in level) for level in levels]
-        empty = [level[0].status for level, count in zip(levels, counts, strict=True) if not count]
-        fewer = sum(0 < count < counts[number] for count in counts)
-        reasons = {CellStatus.MISSING: "not run", CellStatus.DIVERGED: "diverged"}
-        why = reasons.get(empty[0], "") if len(set(empty)) == 1 else ""
+        levels = [
+            max(each, key=lambda tally: len(tally.values)) for each in zip(*ranked.values(), strict=True)
+        ]
+        empty = [level.gap_status for level in levels if not level.values]
+        few = [level.gap_status for level in levels if 0 < len(level.values) < len(levels[number].values)]
+        why = _EMPTY.get(empty[0], "") if len(set(empty)) == 1 else ""
         of = f"of {len(levels)} levels of {' and '.join(spec.over)}"
         found = [f"{len(empty)} {of} {why or 'gave no value'}"] if empty else []
-        found += [f"{fewer} {of} {'have' if fewer > 1 else 'has'} fewer seeds"] if fewer else []
+        for what, n in Counter(_FEWER.get(status, "fewer seeds") for status in few).items():
+            found.append(f"{n} {of} {'have' if n > 1 else 'has'} {what}")
+        found += [f"{len(tied)} {of} tie: the first of the file was taken"] if len(tied) > 1 else []
         if found:
             remarks[place] = ", ".join(found)
     return best, remarks

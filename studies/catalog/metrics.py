@@ -276,11 +276,13 @@ _ON_TESTS = ("test_", "solved_epochs", "best_accuracy")
 """Parts of the names of metrics that are measured on test sequences."""
 
 
-def pick_bias(pick_by: str | None, over: Collection[str]) -> str:
-    """Return a sentence for captions if `pick_by` looks at the test split, else ""."""
-    if pick_by is None or not any(part in pick_by for part in _ON_TESTS):
-        return ""
-    return f"The test split chose {' and '.join(over)} (by {pick_by}), so the values are biased."
+def pick_bias(pick_by: str | None, over: Collection[str], shown: Collection[str]) -> str:
+    """Return a sentence for captions if `pick_by` looks at the test split or is itself `shown`, else ""."""
+    if pick_by is not None and any(part in pick_by for part in _ON_TESTS):
+        return f"The test split chose {' and '.join(over)} (by {pick_by}), so the values are biased."
+    if pick_by in shown:
+        return f"{pick_by} itself chose {' and '.join(over)}, so its values are biased."
+    return ""
 
 
 def unknown_metric(name: str, known: Iterable[str] = METRICS_AND_COSTS) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
+from ..catalog.metrics import pick_bias
 from ..schema.factors import filled_levels, level_name, one_line
 from ..schema.settings import Level, Names
 from ..text.strict_model import StrictModel
@@ -398,6 +399,13 @@ class Claim:
     def comparisons(self) -> list[Comparison]:
         """The different comparisons of the claim, in text order."""
         return list(dict.fromkeys(iter_comparisons(self.statement)))
+
+    @property
+    def bias(self) -> str:
+        """A sentence on the choice of levels, if it makes the compared values too good; else ""."""
+        numbers = (each for comparison in self.comparisons for each in iter_numbers(comparison))
+        shown = {each.metric for each in numbers if isinstance(each, Quantity | Picked)}
+        return pick_bias(self.spec.pick_by, self.spec.over, shown)
 
     @cached_property
     def quantities(self) -> list[Quantity]:

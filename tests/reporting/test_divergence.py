@@ -58,6 +58,15 @@ def test_a_table_shows_the_seeds_that_did_not_diverge_and_reports_the_others(fou
     assert made.cells[1][0].status == "done"
 
 
+@pytest.mark.parametrize("best", ["shown", "test"])
+def test_a_mean_without_a_diverged_seed_is_never_bold(found, best):
+    study = load_study(STUDY.replace('rows = "model"', f'rows = "model"\nbest = "{best}"'))
+    made = StudyResults(study, found.store).table()
+    assert made.cells[0][0].estimate.value < made.cells[1][0].estimate.value
+    assert [row[0].best for row in made.cells] == [False, True]
+    assert sum(line.endswith("; never with a diverged seed.") for line in made.caption) == 1
+
+
 def test_a_claim_counts_a_seed_that_diverged_as_the_worst_and_names_it(found):
     (claim,) = found.check_claims()
     assert claim.verdict is Verdict.UNDECIDED
@@ -109,4 +118,8 @@ def test_the_best_points_of_a_search_have_no_training_that_diverged(tmp_path):
 
 
 def test_a_figure_leaves_out_what_diverged_and_says_so(found):
-    assert any(note.endswith(" 6 trials: 1 diverged.") for note in found.curve().notes)
+    made = found.curve()
+    assert any(note.endswith(" 6 trials: 1 diverged.") for note in made.notes)
+    assert "Hollow: without the seeds that diverged." in made.notes
+    lines = made.panels[0].content.lines
+    assert [{(point.n, point.diverged) for point in line.points} for line in lines] == [{(2, 1)}, {(3, 0)}]

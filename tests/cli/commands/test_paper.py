@@ -166,7 +166,7 @@ def test_a_paper_that_quotes_a_cell_with_missing_seeds_fails_its_check(run, tiny
     golden(told.stdout)
 
 
-def test_a_number_whose_level_a_test_metric_has_picked_is_said_to_be_biased(run):
+def test_a_number_whose_level_a_test_metric_or_its_own_has_picked_is_said_to_be_biased(run):
     study = study_text(
         task={"test_lengths": [6]},
         train={"curriculum": None, "lengths": [2, 4]},
@@ -175,13 +175,17 @@ def test_a_number_whose_level_a_test_metric_has_picked_is_said_to_be_biased(run)
     Path("tiny.toml").write_text(study, encoding="utf-8")
     keys = 'value = "test_loss[mixer=sa]", over = "task", pick_by = '
     numbers = "".join(f'{split} = {{ {keys}"{split}_loss" }}\n' for split in ("dev", "test"))
+    numbers += 'own = { value = "dev_loss[mixer=sa]", over = "task", pick_by = "dev_loss" }\n'
     text = f'[paper]\nstudies = ["tiny.toml"]\n[numbers.tiny]\n{numbers}'
     Path("paper.toml").write_text(text, encoding="utf-8")
     Path("main.tex").write_text("No number.", encoding="utf-8")
     store_outcome(load_study("tiny.toml").trials[0], Store("results"))
     for told in (run("paper", "build"), run("paper", "check", "main.tex")):
         biased = [line for line in told.stderr.splitlines() if "biased" in line]
-        assert biased == ["test: The test split chose task (by test_loss), so the values are biased."]
+        assert biased == [
+            "test: The test split chose task (by test_loss), so the values are biased.",
+            "own: dev_loss itself chose task, so its values are biased.",
+        ]
 
 
 def test_a_paper_is_found_beside_its_text_and_a_missing_one_names_the_option(run, paper, monkeypatch):

@@ -61,28 +61,37 @@ def test_a_cell_has_the_level_that_is_best_by_the_other_metric():
     assert found.text == "accuracy[mixer=sa, lr=0.001] > accuracy[mixer=conv(k=3), lr=0.003]"
 
 
-def test_tables_figures_and_claims_say_that_the_test_split_has_picked_levels():
-    keys = {"x": "mixer", "value": "test_accuracy", "over": "lr"}
+def test_tables_figures_and_claims_say_that_the_picking_metric_biases_values():
+    keys = {"x": "mixer", "value": "SHOWN", "over": "lr"}
     text = study_text(
         task={"name": "word_problem", "lengths": [8, 16], "test_lengths": [16]},
         train={"optimizer": {"name": "adam", "lr": "{lr}"}, "curriculum": None},
         factors={"mixer": ["sa", "gru"], "task": None, "lr": [1e-3, 3e-3], "seed": [0, 1]},
-        table=[{"name": "t", "rows": "mixer", "value": "test_accuracy", "over": "lr", "pick_by": "PICK"}],
+        table=[{"name": "t", "rows": "mixer", "value": "SHOWN", "over": "lr", "pick_by": "PICK"}],
         curve=[{"name": "c", "kind": "bar", **keys, "pick_by": "PICK"}],
     )
-    for pick_by in ("test_loss", "test_accuracy", "dev_accuracy"):
+    by_test = "The test split chose lr (by {}), so the values are biased."
+    for shown, pick_by, sentence in (
+        ("test_accuracy", "test_loss", by_test),
+        ("test_accuracy", "test_accuracy", by_test),
+        ("dev_accuracy", "dev_accuracy", "{} itself chose lr, so its values are biased."),
+        ("test_accuracy", "dev_accuracy", ""),
+    ):
         of = study(
-            "test_accuracy[mixer=sa] > test_accuracy[mixer=gru]",
-            text=text.replace("PICK", pick_by),
+            f"{shown}[mixer=sa] > {shown}[mixer=gru]",
+            text=text.replace("PICK", pick_by).replace("SHOWN", shown),
             pick_by=pick_by,
         )
         metrics = {"test_loss": 1.0, "test_accuracy": 0.5, "dev_accuracy": 0.5}
         rows = pl.concat([trial_frame(made_row(trial, metrics, 1)) for trial in of.trials])
-        sentence = f"The test split chose lr (by {pick_by}), so the values are biased."
-        is_said = pick_by.startswith("test_")
-        assert (sentence in build_table(of, of.tables[0], rows).caption) is is_said
-        assert (sentence in build_curve(of, of.curves[0], rows).notes) is is_said
-        assert (sentence in measured_sentences(of)) is is_said
+        told = (
+            build_table(of, of.tables[0], rows).caption,
+            build_curve(of, of.curves[0], rows).notes,
+            measured_sentences(of),
+        )
+        for each in told:
+            biased = [line for line in each if line.endswith("biased.")]
+            assert biased == ([sentence.format(pick_by)] if sentence else [])
 
 
 def test_tables_and_figures_tell_of_the_cells_that_picked_an_end_of_a_grid_of_numbers():
@@ -120,6 +129,76 @@ def test_tables_and_figures_tell_of_the_cells_that_picked_an_end_of_a_grid_of_nu
         sentence = f"Picked at an end of its levels: {words}. Better ones may lie beyond."
         assert sentence in build_table(of, table, rows).caption
     assert sentence in build_curve(of, of.curves[0], rows).notes
+
+
+@pytest.mark.parametrize(
+    ("levels", "best", "told"),
+    [
+        ([0.0, 0.25, 0.5], 0.0, []),  # nothing is below it
+        ([0.0, 0.25, 0.5], 0.5, ["0.5, the highest"]),
+        ([0.1, 0.25, 0.5], 0.1, ["0.1, the lowest"]),
+    ],
+)
+def test_a_lowest_level_0_is_not_said_to_be_an_end(levels, best, told):
+    of = load_study(
+        study_text(
+            model={"dropout": "{dropout}"},
+            factors={"mixer": ["sa", "gru"], "task": ["reverse"], "dropout": levels, "seed": [0]},
+            table=[{"name": "t", "rows": "mixer", "value": "accuracy", "over": "dropout", "pick_by": "loss"}],
+        )
+    )
+    losses = {trial.id: float(trial.levels["dropout"] != best) for trial in of.trials}
+    ends = [made_row(trial, {"loss": losses[trial.id], "accuracy": 0.5}, 1) for trial in of.trials]
+    made = build_table(of, of.tables[0], pl.concat(map(trial_frame, ends)))
+    assert [line for line in made.caption if line.startswith("Picked at")] == [
+        f"Picked at an end of its levels: dropout = {end}, for sa, gru. Better ones may lie beyond."
+        for end in told
+    ]
+
+
+def test_the_first_of_tied_levels_is_taken_and_tables_figures_and_claims_say_so():
+    keys = 'value = "accuracy"\nover = "lr"\npick_by = "max_length"\n'
+    table = f'\n[[table]]\nname = "t"\nrows = "mixer"\n{keys}'
+    of = study(CLAIM, text=f'{TEXT}{table}\n[[curve]]\nname = "c"\nkind = "bar"\nx = "mixer"\n{keys}')
+    lengths = {("sa", 1e-3): (50, 60, 70), ("sa", 3e-3): (60, 60, 60)}  # means tie, not each value
+    rows = pl.concat(
+        trial_frame(made_row(trial, {"max_length": found, "accuracy": 0.5 + trial.levels["lr"]}, 1))
+        for trial in of.trials
+        for found in [lengths.get(key_of(trial), (trial.levels["lr"],) * 3)[trial.levels["seed"]]]
+    )
+    assert [note.text for note in build_table(of, of.tables[0], rows).footnotes][:2] == [
+        "lr 0.001",
+        "2 of 2 levels of lr tie: the first of the file was taken",
+    ]
+    tie = "2 levels tie in 1 of 3 cells: the first of the file was taken."
+    assert tie in build_curve(of, of.curves[0], rows).notes
+    (one,) = check_claims(of, rows)
+    assert one.deciding.text.startswith("accuracy[mixer=sa, lr=0.001]")
+    assert [note.what for note in one.deciding.notes] == [
+        "lr=0.001 is its best by max_length; 2 levels tie, and the first of the file was taken",
+        "lr=0.003 is its best by max_length",
+    ]
+
+
+def test_a_claim_tells_of_no_pick_of_another_claim():
+    of = study(CLAIM, "accuracy[mixer=sa, lr=0.001] > accuracy[mixer=conv(k=3), lr=0.003]")
+    picked, named = check_claims(of, outcomes(of, SA, CONV))
+    assert picked.deciding.effect == named.deciding.effect
+    assert [note.what for note in picked.deciding.notes] == [
+        "lr=0.001 is its best by max_length",
+        "lr=0.003 is its best by max_length",
+    ]
+    assert named.deciding.notes == ()
+
+
+def test_no_level_is_best_where_all_have_diverged():
+    of = study(CLAIM)
+    lost = [trial.id for trial in of.trials if trial.levels["mixer"] == "sa"]
+    rose = pl.when(pl.col("trial").is_in(lost)).then(pl.lit("rose from 0.3 to 0.4")).alias("diverged")
+    (one,) = check_claims(of, outcomes(of, SA, CONV).with_columns(rose))
+    assert one.deciding.notes[0].what == (
+        "no level has a max_length to pick by; lr=0.001, the first of the file, is compared"
+    )
 
 
 def test_lower_values_are_better_where_the_metric_says_so():

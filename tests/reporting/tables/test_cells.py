@@ -163,7 +163,8 @@ def test_a_cell_picks_its_best_level_and_says_which(make: Make, golden: GoldenTe
         for column in made.columns
     }
     assert picked["sa", "sort"] == ["lr 0.003"]
-    assert picked["sa", "addition"] == ["lr 0.001"]  # both are as good: the first
+    tied = "2 of 2 levels of lr tie: the first of the file was taken"
+    assert picked["sa", "addition"] == ["lr 0.001", tied]
     golden(picked["conv(k=20)", "sort"])
     assert cell_of(made, "sa", "sort").picked == "lr 0.003"
     assert cell_of(made, "sa", "sort").count == 8
@@ -178,6 +179,11 @@ def test_a_level_that_lacks_a_seed_is_not_picked(forms: Forms) -> None:
     notes = {note.mark: note.text for note in made.footnotes}
     marks = cell_of(made, "sa", "sort").marks
     assert [notes[mark] for mark in marks] == ["lr 0.001", "1 of 2 levels of lr has fewer seeds"]
+    rose = pl.when(pl.col("trial") == lost).then(pl.lit("rose from 1 to 2")).alias("diverged")
+    made = build_table(study, few, outcomes.with_columns(rose), begun=begun)
+    notes = {note.mark: note.text for note in made.footnotes}
+    marks = cell_of(made, "sa", "sort").marks
+    assert [notes[mark] for mark in marks] == ["lr 0.001", "1 of 2 levels of lr has diverged seeds"]
 
 
 def test_all_metrics_of_a_cell_are_of_the_levels_that_the_first_picked(make: Make, forms: Forms) -> None:
