@@ -62,7 +62,7 @@ class Axis:
 class Point:
     """One point of a figure: the average of `n` values, and the ends `low` and `high` of its interval.
 
-    The ends are None for too few values.
+    The ends are None for too few values. The values leave out those of `diverged` seeds.
     """
 
     x: float
@@ -70,6 +70,7 @@ class Point:
     low: float | None = None
     high: float | None = None
     n: int = 1
+    diverged: int = 0
 
     @property
     def numbers(self) -> tuple[float, ...]:
@@ -188,6 +189,7 @@ class Curve:
         at = at or dict(self.x.ticks).get(point.x) or format_four_digits(point.x)
         numbers = f"{across} {at}: {up} {format_four_digits(point.y)}{_interval_words(point)}"
         seeds = f", n = {point.n}" if point.n > 1 else ""
+        seeds += f", {point.diverged} diverged" if point.diverged else ""
         return f"{name}, {numbers}{seeds}" if name else f"{numbers}{seeds}"
 
     def bar_words(self, bar: Bar) -> str:

@@ -50,13 +50,15 @@ class BarFigure(CellFigure):
     def make_curve(self, cells: FigureCells) -> Curve:
         panels: list[list[Bar]] = []
         for panel, frame in enumerate(cells.frames()):
-            values, words = dict(grouped_values(frame, "x")), cells.placeholders(panel)
+            values = {x: (cell, each) for x, cell, each in grouped_values(frame, "x", "cell")}
+            words = cells.placeholders(panel)
             panels.append([])
             for number, name in enumerate(cells.full_names(self.x)):
                 bar = Bar(name=name, text=words.get((0, number), "–"), accent=cells.accent == number)
                 if number in values:
-                    value, low, high = mean_interval(values[number], self.spread, cells.metric)
-                    bar = replace(bar, text=cells.metric.format(value), value=value, low=low, high=high)
+                    cell, each = values[number]
+                    value, low, high = mean_interval(each, self.spread, cells.metric)
+                    bar = replace(bar, text=cells.mean_text(value, cell), value=value, low=low, high=high)
                 panels[-1].append(replace(bar, published=_published(self, cells, panel=panel, x=number)))
         every = [bar for bars in panels for bar in bars]
         means = [bar.value for bar in every if bar.value is not None]

@@ -56,7 +56,8 @@ class HeatFigure(CellFigure):
         contents: list[Matrix] = []
         for panel, found in enumerate(means):
             texts = {} if has_index else cells.placeholders(panel)
-            texts |= {place: cells.metric.format(value) for place, value in found.items()}
+            places = frames[panel].select("y", "x", "cell").unique().iter_rows()
+            texts |= {(y, x): cells.mean_text(found[y, x], cell) for y, x, cell in places}
             marked = {str(index) for index in noted.get(panel, {})} if self.x == INDEX_AXES[-1] else set()
             contents.append(
                 Matrix(
@@ -69,7 +70,8 @@ class HeatFigure(CellFigure):
                 )
             )
         panels = cells.panels(contents)
-        notes = cells.mean_notes("Number" if contents[0].is_readable else "Shade")
+        mark, diverged = ("Number", "*") if contents[0].is_readable else ("Shade", "Some shades")
+        notes = cells.mean_notes(mark, diverged=diverged)
         if noted:
             title = find_metric(find_metric(self.value).noted).title
             names = [" ".join(filter(None, (panel.row, panel.title))) for panel in panels]

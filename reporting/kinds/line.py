@@ -66,9 +66,10 @@ class LineFigure(SeriesFigure):
         panels: list[tuple[Line, ...]] = []
         for frame in cells.frames():
             found: dict[int, list[Point]] = {}
-            for series, x, values in grouped_values(frame, "series", "x"):
+            for series, x, cell, values in grouped_values(frame, "series", "x", "cell"):
                 value, low, high = mean_interval(values, self.spread, cells.metric)
-                point = Point(x=at[x], y=value, low=low, high=high, n=len(values))
+                lost = cells.diverged[cell]
+                point = Point(x=at[x], y=value, low=low, high=high, n=len(values), diverged=lost)
                 found.setdefault(series, []).append(point)
             panels.append(
                 tuple(
@@ -81,7 +82,7 @@ class LineFigure(SeriesFigure):
                     for series, points in sorted(found.items())
                 )
             )
-        notes = cells.mean_notes("Line", "band")
+        notes = cells.mean_notes("Line", "band", diverged="Hollow")
         if len(panels) > 1:
             made = cells.panels(Lines(lines=lines) for lines in panels)
         else:
@@ -213,6 +214,9 @@ def _line(plot: Plot, line: Line, stroke: Stroke, *, marked: bool = False) -> No
         markersize=2.6,
         clip_on=False,
     )
+    lost = [point for point in line.points if point.diverged]
+    for point in lost if marked else lost[-1:]:
+        plot.mark(point, size=4.2, face="white", edge=color)
 
 
 CURVE = LineFigure

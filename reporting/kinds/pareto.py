@@ -60,16 +60,19 @@ class ParetoFigure(SeriesFigure):
                 name = cells.full_names(self.series)[series] if self.series else _cell_name(cells, cell)
                 xs, ys = zip(*values, strict=True)
                 value, low, high = mean_interval(ys, self.spread, cells.metric)
-                point = Point(x=mean(sorted(xs)), y=value, low=low, high=high, n=len(ys))
+                x, lost = mean(sorted(xs)), cells.diverged[cell]
+                point = Point(x=x, y=value, low=low, high=high, n=len(ys), diverged=lost)
                 found.setdefault((name, cells.accent == series), []).append(point)
             lines = tuple(
                 Line(name=name, points=tuple(sorted(points, key=lambda point: point.x)), accent=accent)
                 for (name, accent), points in found.items()
             )
-            front = pareto_front([point for points in found.values() for point in points], signs)
+            sound = [point for points in found.values() for point in points if not point.diverged]
+            front = pareto_front(sound, signs)
             contents.append(Cloud(lines=lines, front=front, steps="post" if signs[0] < 0 else "pre"))
         steps = ["Steps: the Pareto front."] if any(len(each.front) > 1 for each in contents) else []
-        return cells.curve(cells.panels(contents), [*cells.mean_notes("Point", "whisker"), *steps])
+        notes = cells.mean_notes("Point", "whisker", diverged="Cross, never on the front")
+        return cells.curve(cells.panels(contents), [*notes, *steps])
 
 
 def _cell_name(cells: FigureCells, cell: int) -> str:
@@ -127,7 +130,8 @@ class Cloud(Content):
             for point in line.points:
                 best = point in self.front
                 plot.whisker(point, color=FAINT, linewidth=0.8, zorder=3)
-                plot.mark(point, size=_DOT, face=INK if best else "white", edge=INK if best else DIM)
+                edge, marker = INK if best else DIM, "x" if point.diverged else "o"
+                plot.mark(point, size=_DOT, face=INK if best else "white", edge=edge, marker=marker)
             plot.hover_points(line.points, curve, line.name)
         _names(plot, self)
         plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")

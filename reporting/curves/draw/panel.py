@@ -279,7 +279,7 @@ class Plot:
         self.axes.plot([across.at(each.x) for each in points], [up.at(each.y) for each in points], **look)
 
     def band(self, points: Sequence[Point], color: str, *, alpha: float, broken: bool = False) -> None:
-        """Draw the intervals of a line as one area.
+        """Draw the intervals of a line as one area; one without neighbours is a vertical line.
 
         If `broken`, the area is interrupted at a point without an interval; otherwise it passes over the
         point.
@@ -293,6 +293,8 @@ class Plot:
                 areas.append([])
         for area in filter(None, areas):
             xs, lows, highs = zip(*area, strict=True)
+            if len(area) == 1:
+                self.axes.vlines(xs, lows, highs, color=color, alpha=2 * alpha, linewidth=2.6)
             self.axes.fill_between(xs, lows, highs, color=color, alpha=alpha, linewidth=0)
 
     def stroke(self, xs: list[float], ys: list[float], **look: Any) -> None:  # noqa: ANN401 -- matplotlib's own

@@ -166,6 +166,35 @@ def test_trials_without_a_value_are_left_out_and_counted(drawn, golden):
     golden(other.notes)
 
 
+def test_a_mean_without_a_diverged_seed_is_marked_and_never_on_a_front(study, frames):
+    outcomes, metrics = frames
+    lost = {"mixer": "sa", "filter": 8, "task": "sort", "seed": 1}
+    trials = [trial.id for trial in study.trials if trial.levels.items() >= lost.items()]
+    rose = pl.when(pl.col("trial").is_in(trials)).then(pl.lit("rose from 1 to 2")).alias("diverged")
+    strayed = outcomes.with_columns(rose), metrics
+    select = {"task": "sort"}
+    line = make_curve(
+        study, strayed, kind="line", value="max_length", x="filter", series="mixer", select=select
+    )
+    assert [[point.diverged for point in each.points] for each in only(line).lines] == [
+        [1, 0, 0],
+        [0, 0, 0],
+        [0, 0, 0],
+    ]
+    assert line.notes[1] == "Hollow: without the seeds that diverged."
+    bar = make_curve(
+        study, strayed, kind="bar", value="max_length", x="mixer", select={**select, "filter": 8}
+    )
+    assert [each.text for each in only(bar).bars] == ["11.0*", "21.0", "31.0"]
+    heat = make_curve(study, strayed, kind="heat", value="max_length", x="mixer", y="filter", select=select)
+    assert [texts[0] for texts in only(heat).texts] == ["11.0*", "12.0", "13.0"]
+    assert bar.notes[1] == heat.notes[1] == "*: without the seeds that diverged."
+    front = make_curve(study, strayed, kind="pareto", value="loss", x="parameters", select=select)
+    assert [point.diverged for line in only(front).lines for point in line.points].count(1) == 1
+    assert {point.diverged for point in only(front).front} == {0}
+    assert front.notes[1] == "Cross, never on the front: without the seeds that diverged."
+
+
 def test_bars_are_points_where_zero_is_far(drawn):
     near = drawn(kind="bar", value="max_length", x="mixer", select={"task": "sort", "filter": 8})
     far = drawn(kind="bar", value="max_length", x="filter", select={"task": "sort", "mixer": "sa"})

@@ -202,6 +202,19 @@ def test_lines_have_a_colour_each_unless_one_is_accented():
     assert [color for color in found if len({color[1:3], color[3:5], color[5:]}) > 1] == [b"#d55e00"]
 
 
+def test_a_point_without_its_diverged_seeds_is_hollow_and_its_neighbour_keeps_its_interval():
+    ends = Point(x=1, y=2, low=1, high=3, n=3), Point(x=2, y=1, diverged=2)
+    made = curve(Lines(lines=(Line(name="a", points=ends),)))
+    sound = curve(
+        Lines(lines=(Line(name="a", points=(replace(ends[0], low=None), replace(ends[1], diverged=0))),))
+    )
+    for each, count in ((made, 1), (sound, 0)):
+        drawn = draw(each, "svg")
+        assert drawn.count(b"LineCollection") == count
+        assert drawn.count(b'style="fill: #ffffff; stroke: #1a1a1a') == count
+    assert made.point_words(ends[1], "a") == "a, x 2: it 1, 2 diverged"
+
+
 def test_panels_with_scales_of_their_own_have_ticks_of_their_own():
     panels = (LINES, Lines(lines=(Line(name="a", points=points(100, 200)),)))
     drawn = [draw(curve(*panels, own_scales=own), "svg").decode() for own in (True, False)]
