@@ -140,12 +140,13 @@ class Observation:
 class Observations:
     """The values of a metric over the selected trials.
 
-    `gaps` counts the trials without a value, by status. `trials` are all ids, `cells` the number of
-    combinations of levels.
+    `gaps` counts the trials without a value, by status, and `whys` has status and reason of each. `trials`
+    are all ids, `cells` the number of combinations of levels.
     """
 
     values: tuple[Observation, ...]
     gaps: Counter[str]
+    whys: Mapping[str, tuple[str, str]]
     trials: tuple[str, ...]
     cells: int
 
@@ -196,15 +197,17 @@ class ResultSubject:
     def observe(self, metric: str) -> Observations:
         """Return each trial's final value of a metric, and count the trials without a value."""
         frame = trial_values(self.study.name, [trial.id for trial in self.trials], self.outcomes, metric)
-        values, gaps = list[Observation](), Counter[str]()
-        for trial, (value, status) in zip(self.trials, frame.select("value", "status").rows(), strict=True):
+        values, gaps, whys = list[Observation](), Counter[str](), dict[str, tuple[str, str]]()
+        found = frame.select("value", "status", "why").rows()
+        for trial, (value, status, why) in zip(self.trials, found, strict=True):
             if status == ValueStatus.DONE:
                 values.append(Observation(trial=trial.id, value=value, levels=trial.levels))
             else:
                 gaps[status] += 1
+                whys[trial.id] = status, why
         ids = tuple(dict.fromkeys(trial.id for trial in self.trials))
         cells = len({trial.cell for trial in self.trials})
-        return Observations(values=tuple(values), gaps=gaps, trials=ids, cells=cells)
+        return Observations(values=tuple(values), gaps=gaps, whys=whys, trials=ids, cells=cells)
 
     def fixed(self, shown: Iterable[str | None]) -> Mapping[str, Level]:
         """Return the levels that all trials share, of factors that vary in the study and are not `shown`."""

@@ -196,7 +196,7 @@ class Display(Listener):
         """Print that a short study trains its trials one after the other in this process."""
         each = format_duration(max(1.0, seconds / trials))
         many = f"{plural(trials, 'trial')} of about {each}"
-        self.print_line(f"{many} on a quiet machine, one after the other; --ray trains several at once")
+        self.print_line(f"{many} on this machine, one after the other; --ray trains several at once")
 
     def starting_ray(self, attempt: int) -> None:
         """Print that Ray is being started."""

@@ -16,7 +16,7 @@ import polars as pl
 
 from ...storage import Store
 from ...studies.catalog.metrics import find_metric, is_target, with_sign
-from ...studies.claims.comparisons import iter_quantities
+from ...studies.claims.comparisons import Extrapolation, iter_numbers, iter_quantities
 from ...studies.last_run import describe_late_claims, describe_max_seeds
 from ...studies.planning.final_values import trial_values
 from ...studies.presentation.metric_words import describe_metrics
@@ -100,6 +100,12 @@ _UNLIKE: Final = (
     "Cells that vary far more than the compared ones widen the interval; where they vary far less, more than "
     '5 % of verdicts with few seeds are wrong. test = "t" uses only the compared cells, but must be set '
     "before any result."
+)
+
+
+_LAW: Final = (
+    "law(…): each seed has its own law, so an interval has the spread of the seeds, but not the error of the "
+    "law. A table of laws shows it; name a margin that allows for it."
 )
 
 
@@ -303,12 +309,16 @@ def measured_sentences(study: Study) -> tuple[str, ...]:
     """
     compared = _trials_by_metric(study)
     measured = {find_metric(name): [trial.settings for trial in each] for name, each in compared.items()}
-    comparisons = (each for claim in study.claims for each in claim.comparisons if not each.is_ratio)
-    targeted = any(is_target(one.metric) for each in comparisons for one in iter_quantities(each))
+    comparisons = [each for claim in study.claims for each in claim.comparisons]
+    targeted = any(
+        is_target(one.metric) for each in comparisons if not each.is_ratio for one in iter_quantities(each)
+    )
+    has_law = any(isinstance(one, Extrapolation) for each in comparisons for one in iter_numbers(each))
     biases = dict.fromkeys(claim.bias for claim in study.claims)
     return (
         *describe_metrics(measured),
         *([FIRST_SENTENCE] if targeted else []),
+        *([_LAW] if has_law else []),
         *filter(None, biases),
     )
 

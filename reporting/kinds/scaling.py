@@ -7,15 +7,17 @@ to the end of each line of the figure.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import polars as pl
 from pydantic import Field
 
 from ...errors import nearest_hint
-from ...studies.catalog.metrics import METRICS_AND_COSTS, Metric, metric_family
+from ...studies.catalog.metrics import METRICS, METRICS_AND_COSTS, Metric, metric_family, with_sign
+from ...studies.planning.final_values import ValueStatus, combined_status, count_reasons
 from ...studies.presentation.kinds import (
     CurveKind,
     KeyFault,
@@ -23,21 +25,25 @@ from ...studies.presentation.kinds import (
     TableKind,
     describe_levels,
     factor_faults,
+    is_selected,
     metric_faults,
     select_faults,
 )
-from ...studies.schema.design import Design
+from ...studies.resolve.costs import counted_cost
+from ...studies.resolve.trial import Trial
+from ...studies.schema.design import MAX_TRIALS, Design
 from ...studies.schema.factors import SEED, level_key, level_name, named_levels, one_line, short_level_names
-from ...studies.schema.settings import Names
+from ...studies.schema.settings import Level
 from ...studies.study import Study
-from ...studies.text.units import number_range
+from ...studies.text.units import number_range, plural
+from ..claims.verdicts import format_p
 from ..curves.curve import Axis, Content, Curve, Line, Panel, Point, subject_curve
 from ..curves.draw.panel import PanelLayout, Plot, layout_points, spread_labels
 from ..curves.draw.style import DIM, FAINT, LIGHT, TEXT, TICK, Stroke, crop_names, line_strokes, text_width
 from ..picked_levels import PickKeys, Place, pick_cells, pick_note, place_of
-from ..statistics.estimates import Interval, mean
-from ..subject import Observation, Observations, ResultSubject
-from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Table, interval_cell, number_cell
+from ..statistics.estimates import Interval, holm_adjusted, mean
+from ..subject import Observations, ResultSubject
+from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell, number_cell
 
 if TYPE_CHECKING:
     from ..statistics.power_law import PowerLaw
@@ -45,38 +51,37 @@ if TYPE_CHECKING:
 
 _STEPS = 24  # points of a law's line
 _NAME, _LINE = 8.0, 20.0  # gap from the plot to a name, and between names
+_LEAST_RANGE = 1.1  # budgets rounded to whole steps may give costs that differ by less
+_NO_OFFSET = 1e-4  # smaller offsets, as a share of the lowest result, count as 0
 
 
 class LawKeys(PickKeys):
     """Base class for figures and tables of power laws, with the study-file keys that they share."""
 
     kind: Literal["scaling"]
+    value: str
+    """the metric"""
     x: str
     """a cost such as `parameters` or `flops`, or another metric"""
     series: str | None = None
     """the factor with one law for each level, at most 6"""
     offset: bool = False
-    """whether the law has an offset that is its limit, y = e + a xᵇ; it needs at least four cells"""
+    """whether the law falls to an offset, y = e + a xᵇ with b < 0; it needs at least four cells"""
     held_out: int = Field(default=0, ge=0, le=20)
-    """how many of the most expensive cells of each series are predicted instead of fitted"""
-
-    @property
-    def metric(self) -> str:
-        """Return the metric that the power law predicts from the cost."""
-        return next(name for _, name in super().named_metrics())
+    """how many of the most expensive planned cells of each series are predicted instead of fitted"""
 
     def named_metrics(self) -> Iterator[KeyFault]:
         yield from super().named_metrics()
         yield ("x",), self.x
 
-    def law_faults(self, design: Design) -> list[KeyFault]:
+    def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
         """Return the faults of the keys, such as unknown metrics and factors, or too many series."""
         factors = design.known_levels
-        faults = [*select_faults(self.select, factors), *metric_faults([self.metric])]
+        faults = [*select_faults(self.select, factors), *metric_faults([self.value])]
         if metric_family(self.x) not in METRICS_AND_COSTS:
             hint = nearest_hint(self.x, METRICS_AND_COSTS)
             faults.append((("x",), f"expected a cost or a metric, got '{self.x}'{hint}"))
-        elif self.x == self.metric:
+        elif self.x == self.value:
             faults.append((("x",), f"expected a metric or a cost other than value, got '{self.x}'"))
         faults += factor_faults([(("series",), self.series)] if self.series else [], factors)
         faults += self.over_faults(factors)
@@ -85,35 +90,56 @@ class LawKeys(PickKeys):
                 faults.append((("over", number), f"expected a factor other than sizes, got '{name}'"))
         if self.series == SEED:
             faults.append((("series",), "expected a factor other than seeds, got 'seed'"))
-        return faults or [*(self.series_faults(self.series, factors) if self.series else ())]
+        if faults:
+            return faults
+        faults += self.series_faults(self.series, factors) if self.series else ()
+        faults += self.level_faults(factors)
+        written = design.as_written or design
+        if self.held_out and written.count() <= MAX_TRIALS:  # `build_grid` reports too many cells
+            cells = (cell for cell in written.cells() if is_selected(self.select, cell))
+            places = {(self.series_of(cell), place_of(cell, self.over)) for cell in cells}
+            most = max(Counter(series for series, _ in places).values(), default=0)
+            if self.held_out > (limit := max(0, most - 2)):
+                why = f"a law is fitted to two or more cells, and each series has {most}"
+                faults.append((("held_out",), f"expected at most {limit}, got {self.held_out}: {why}"))
+        return faults
+
+    def series_of(self, levels: Mapping[str, Level]) -> str:
+        """Return the text of the level whose law a cell belongs to; "" without `series`."""
+        return level_key(levels[self.series]) if self.series else ""
 
 
 class ScalingTable(LawKeys, TableKind):
     """`[[table]] kind = "scaling"`: the power law of each series, with predictions for held-out cells."""
 
-    value: Names
-    """the metric"""
+    baseline: Any = None
+    """the level of `series` with whose exponent the others are compared; not with an offset"""
 
     def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        if len(self.value) != 1:
-            return [(("value",), f"expected one metric, got {len(self.value)}")]
-        return self.law_faults(design)
+        faults = super().faults(design, paper)
+        if self.offset and self.baseline is not None:
+            faults.append((("baseline",), "exponents of laws with an offset are not compared: remove it"))
+        return faults
 
     def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
-        subject = ResultSubject(study, self.select, outcomes)
-        metric, cost = (subject.metric(name) for name in (self.metric, self.x))
-        found = law_cells(self, subject)
+        subject, notes = ResultSubject(study, self.select, outcomes), Footnotes()
+        metric, cost = (subject.metric(name) for name in (self.value, self.x))
+        found = fit_laws(self, subject)
         levels = subject.levels[self.series] if self.series else ()
         names = short_level_names([level_name(level) for level in levels]) if self.series else ("all",)
-        columns = ["exponent", *(["offset"] if self.offset else []), "cells"]
+        columns = ["exponent", *(["offset"] if self.offset else []), "a", "cells"]
         for place in range(self.held_out):
             which = "" if self.held_out == 1 else f" {place + 1}"
             columns += [f"foretold{which}", f"measured{which}"]
+        rows = [[*_row(self, metric, each, notes)] for each in found.series.values()]
+        if self.baseline is not None:
+            columns += ["difference", "p"]
+            rows = [[*row, *more] for row, more in zip(rows, _differences(self, found), strict=True)]
         return Table(
             name=self.name,
             caption=(
-                *_sentences(self, metric, cost),
-                *found.pick_notes,
+                *_sentences(self, metric, cost, found),
+                *found.notes,
                 *subject.fixed_note(subject.fixed((SEED, self.series))),
                 *subject.difference([metric]),
                 *subject.omitted(found.observations.gaps, found.observations.planned),
@@ -121,8 +147,8 @@ class ScalingTable(LawKeys, TableKind):
             corner=self.series or "law",
             rows=tuple(map(one_line, names)),
             columns=tuple(columns),
-            cells=tuple(tuple(_row(self, metric, cells)) for cells in found.cells.values()),
-            footnotes=(),
+            cells=tuple(map(tuple, rows)),
+            footnotes=notes.as_tuple(),
             provenance=subject.provenance(found.observations.trials),
             keys=tuple(ColumnKey(metric=metric.name, level=text) for text in columns),
             spread="ci",
@@ -132,19 +158,15 @@ class ScalingTable(LawKeys, TableKind):
 class ScalingFigure(LawKeys, CurveKind):
     """`[[curve]] kind = "scaling"`: the result of every cell against its cost, with power laws."""
 
-    value: str
-    """the metric"""
     accent: Any = None
     """the only level of `series` in colour"""
-
-    def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        return self.law_faults(design) or list(self.level_faults(design.known_levels))
 
     def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
         subject = ResultSubject(study, self.select, outcomes)
         y, x = (subject.metric(name) for name in (self.value, self.x))
-        found = law_cells(self, subject)
-        series = tuple(_series(self, subject, found.cells))
+        found = fit_laws(self, subject)
+        names = named_levels(self.series, subject.levels[self.series]) if self.series else ("",)
+        series = tuple(_series(self, found, names))
         fixed = subject.fixed((SEED, self.series))
         titles = [one_line(each.axis_title or each.title) for each in (y, x)]
         return subject_curve(
@@ -154,7 +176,7 @@ class ScalingFigure(LawKeys, CurveKind):
             caption=against(titles[0], titles[1]) + (f"; {describe_levels(fixed)}" if fixed else ""),
             fixed=fixed,
             metrics=[y, x],
-            notes=(*_notes(series, found.unfit), *found.pick_notes),
+            notes=(*_notes(series, names, found), *found.notes),
             x=Axis(title=titles[1], log=True),
             y=Axis(title=titles[0], log=True),
             panels=(Panel(title="", content=Scaling(series=series)),),
@@ -168,145 +190,236 @@ def against(up: str, across: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LawCell:
-    """A cell of a power law, with its cost and its result.
+    """A planned cell of a power law, with its cost, its result and the reasons why seeds have no result.
 
-    Both are geometric means over the seeds. `results` are the results of the single seeds in rising order.
+    Cost and result are geometric means over the seeds. `results` are the results of the single seeds in
+    rising order. `status` says why there is none.
     """
 
     cost: float
-    result: float
     results: tuple[float, ...]
+    gaps: tuple[str, ...]
+    status: CellStatus
+
+    @property
+    def result(self) -> float:
+        """Return the geometric mean of the results. At least one seed must have one."""
+        return math.exp(mean([math.log(value) for value in self.results]))
+
+    @property
+    def point(self) -> Point:
+        """Return the cell as a point, with a whisker over its seeds."""
+        if len(self.results) == 1:
+            return Point(x=self.cost, y=self.result)
+        low, high = self.results[0], self.results[-1]
+        return Point(x=self.cost, y=self.result, low=low, high=high, n=len(self.results))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LawCells:
-    """The cells of a figure or table of power laws, for each series in order of rising cost.
+class SeriesLaw:
+    """The law of one series, the cells that it is fitted to, and the cells that it predicts.
 
-    `pick_notes` tell of levels that a metric has picked. `unfit` counts the trials whose cost or result is
-    not above 0, so that it has no logarithm.
+    The cells are in order of rising cost. Only cells held out may lack a result. `remark` says why there is
+    no law, or no interval; it is "" for a law with intervals.
     """
 
-    cells: Mapping[str, Sequence[LawCell]]  # by the text (`level_key`) of the level of the series
+    fitted: Sequence[LawCell]
+    held_out: Sequence[LawCell]
+    law: PowerLaw | None
+    remark: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Laws:
+    """The laws of a figure or table, by the text (`level_key`) of the level of the series.
+
+    `notes` tell of levels that a metric has picked, and of cells that cannot be held out, since their cost is
+    unknown before they are trained. `unfit` counts the trials whose cost or result is not above 0, so that it
+    has no logarithm.
+    """
+
+    series: Mapping[str, SeriesLaw]
     observations: Observations
-    pick_notes: tuple[str, ...]
+    notes: tuple[str, ...]
     unfit: int
 
 
-def law_cells(spec: LawKeys, subject: ResultSubject) -> LawCells:
-    """Return the cells of a figure or a table of power laws, at the best levels of the factors in `over`."""
-    observations, picked = subject.observe(spec.metric), pick_cells(spec, subject)
-    costs = {each.trial: each.value for each in subject.observe(spec.x).values}
-    fit = [each for each in observations.values if each.value > 0 and costs.get(each.trial, 0.0) > 0]
-    by_place: dict[Place, list[Observation]] = {}
-    for each in fit:
-        by_place.setdefault(place_of(each.levels), []).append(each)
-    series = map(level_key, subject.levels[spec.series]) if spec.series else ("",)
-    cells: dict[str, list[LawCell]] = {key: [] for key in series}
-    for place, members in by_place.items():
-        if place in picked or not spec.over:
-            results = tuple(sorted(each.value for each in members))
-            cell = LawCell(
-                cost=math.exp(mean([math.log(costs[each.trial]) for each in members])),
-                result=math.exp(mean([math.log(value) for value in results])),
-                results=results,
+def fit_laws(spec: LawKeys, subject: ResultSubject) -> Laws:
+    """Fit the laws of a figure or a table, at the best levels of the factors in `over`.
+
+    Which cells are held out follows from all planned cells, whether they have a result or not.
+    """
+    observations, picked = subject.observe(spec.value), pick_cells(spec, subject)
+    costs = {each.trial: each.value for each in subject.observe(spec.x).values if each.value > 0}
+    values = {
+        each.trial: each.value for each in observations.values if each.value > 0 and each.trial in costs
+    }
+    keys = map(level_key, subject.levels[spec.series]) if spec.series else ("",)
+    cells, unplaced = {key: list[LawCell]() for key in keys}, 0
+    planned: dict[Place, list[Trial]] = {}  # the trials of a cell, at all levels of the factors in `over`
+    for trial in subject.trials:
+        planned.setdefault(place_of(trial.levels, spec.over), []).append(trial)
+    for rivals in planned.values():
+        best = [trial for trial in rivals if not spec.over or place_of(trial.levels) in picked]
+        results = [trial.id for trial in best if trial.id in values]
+        shown = best or rivals
+        known = [costs[trial] for trial in results or [trial.id for trial in shown] if trial in costs]
+        if not known and spec.held_out and (counted := counted_cost(spec.x, shown[0].settings)):
+            known = [counted]
+        if not known:
+            unplaced += 1
+            continue
+        lacking = [trial.id for trial in shown if trial.id not in values]
+        whys = [observations.whys.get(trial, (ValueStatus.NO_VALUE, "no logarithm")) for trial in lacking]
+        of = f"of {plural(len(shown), 'seed' if best else 'trial')}"
+        cells[spec.series_of(shown[0].levels)].append(
+            LawCell(
+                cost=math.exp(mean([math.log(each) for each in known])),
+                results=tuple(sorted(values[trial] for trial in results)),
+                gaps=tuple(f"{n} {of} {why}" for why, n in count_reasons(why for _, why in whys).items()),
+                status=CellStatus(combined_status([status for status, _ in whys])),
             )
-            cells[level_key(members[0].levels[spec.series]) if spec.series else ""].append(cell)
+        )
+    notes = [f"Not held out, since {spec.x} is unknown before training: {plural(unplaced, 'cell')}."]
+    notes = notes if unplaced and spec.held_out else []
     # the factors that tell the cells of a law apart, that of the series first
     varied = [name for name in subject.varied if name not in (spec.series, *spec.over)]
     varied = [spec.series, *varied] if spec.series in subject.varied else varied
-    return LawCells(
-        cells={key: sorted(own, key=lambda cell: cell.cost) for key, own in cells.items()},
+    return Laws(
+        series={key: _fit(spec, sorted(own, key=lambda cell: cell.cost)) for key, own in cells.items()},
         observations=observations,
-        pick_notes=tuple(pick_note(spec, subject, picked, varied)),
-        unfit=len(observations.values) - len(fit),
+        notes=(*notes, *pick_note(spec, subject, picked, varied)),
+        unfit=sum(each.trial not in values for each in observations.values),
     )
 
 
-def fit_law(spec: LawKeys, cells: Sequence[LawCell]) -> tuple[PowerLaw | None, int]:
-    """Fit a power law to the cells of a series that are not held out. Also return their number."""
+def _fit(spec: LawKeys, cells: Sequence[LawCell]) -> SeriesLaw:
+    """Fit a power law to the cells of a series that are not held out and have a result."""
     from ..statistics.power_law import (  # noqa: PLC0415 -- loads NumPy
         MIN_OFFSET_CELLS,
         error_of_means,
         fit_power_law,
     )
 
-    fitted = cells[: max(0, len(cells) - spec.held_out)]
-    least = error_of_means([cell.results for cell in fitted])
-    has_offset = spec.offset and len(fitted) >= MIN_OFFSET_CELLS
-    return fit_power_law([(cell.cost, cell.result) for cell in fitted], least, offset=has_offset), len(fitted)
+    count = max(0, len(cells) - spec.held_out)
+    fitted = [cell for cell in cells[:count] if cell.results]
+    costs = sorted({cell.cost for cell in fitted})
+    law, remark = None, ""
+    if len(costs) < 2:
+        remark = f"no law: it needs two cells with different {spec.x}, and this one has {len(costs)}"
+    elif spec.x not in METRICS and costs[-1] < _LEAST_RANGE * costs[0]:
+        percent = f"{100 * (_LEAST_RANGE - 1):.0f} %"
+        remark = (
+            f"no law: the {spec.x} of its cells differ by less than {percent}, too little for an exponent"
+        )
+    else:
+        points = [(cell.cost, cell.result) for cell in fitted]
+        least = error_of_means([cell.results for cell in fitted])
+        law = fit_power_law(points, least, offset=spec.offset and len(costs) >= MIN_OFFSET_CELLS)
+        if law is None:
+            remark = f"no law: one with an offset must fall, but {spec.value} does not fall with {spec.x}"
+        elif law.error is None:
+            remark = "no interval: the law goes through all its cells"
+        elif law.offset is not None and law.offset < _NO_OFFSET * min(cell.result for cell in fitted):
+            remark = "the offset is at its bound, 0: these cells do not determine it"
+    return SeriesLaw(fitted=fitted, held_out=cells[count:], law=law, remark=remark)
 
 
-def _row(spec: ScalingTable, metric: Metric, cells: Sequence[LawCell]) -> Iterator[Cell]:
-    law, fitted = fit_law(spec, cells)
+def _row(spec: ScalingTable, metric: Metric, found: SeriesLaw, notes: Footnotes) -> Iterator[Cell]:
+    law, marks = found.law, (notes.mark(found.remark),) if found.remark else ()
 
-    def law_cell(found: Interval | None, form: Callable[[float], str]) -> Cell:
-        return _EMPTY if law is None or found is None else interval_cell(found, form, law.n)
+    if law is None:
+        yield from (replace(_EMPTY, marks=marks), *[_EMPTY] * (1 + spec.offset))
+    else:
+        yield interval_cell(
+            Interval(law.exponent, *(law.exponent_interval or ())), _exponent, law.n, marks=marks
+        )
+        if law.offset is not None:
+            found_offset = Interval(law.offset, *(law.offset_interval or ()))
+            yield interval_cell(found_offset, metric.format, law.n)
+        elif spec.offset:
+            yield _EMPTY
+        yield number_cell(law.coefficient, f"{law.coefficient:.4g}", law.n)
+    yield number_cell(float(len(found.fitted)), str(len(found.fitted)))
+    for cell in found.held_out:
+        yield interval_cell(law.next_cell(cell.cost), metric.format, law.n) if law else _EMPTY
+        count = len(cell.results)
+        lacking = replace(_EMPTY, status=cell.status)
+        measured = number_cell(cell.result, metric.format(cell.result), count) if count else lacking
+        yield replace(measured, marks=tuple(map(notes.mark, cell.gaps)))
+    yield from [_EMPTY] * 2 * (spec.held_out - len(found.held_out))
 
-    exponent = None if law is None else Interval(law.exponent, *(law.exponent_interval or ()))
-    yield law_cell(exponent, lambda value: f"{value:.3f}".replace("-", "−"))
-    if spec.offset:
-        offset = None
-        if law is not None and law.offset is not None:
-            offset = Interval(law.offset, *(law.offset_interval or ()))
-        yield law_cell(offset, metric.format)
-    yield number_cell(float(fitted), str(fitted))
-    held = cells[fitted:]
-    for cell in held:
-        yield law_cell(law.next_cell(cell.cost) if law else None, metric.format)
-        yield number_cell(cell.result, metric.format(cell.result), len(cell.results))
-    yield from [_EMPTY] * 2 * (spec.held_out - len(held))
+
+def _differences(spec: ScalingTable, found: Laws) -> Iterator[tuple[Cell, Cell]]:
+    """Yield for each series the difference of its exponent from the baseline's, and its p."""
+    from ..statistics.power_law import exponent_difference  # noqa: PLC0415 -- loads NumPy
+
+    base = found.series[level_key(spec.baseline)].law
+    laws = [each.law for each in found.series.values()]
+    compared = [exponent_difference(law, base) if law and base and law is not base else None for law in laws]
+    adjusted = iter(holm_adjusted([each[1] for each in compared if each]))
+    for law, each in zip(laws, compared, strict=True):
+        if law is None or each is None:
+            yield _EMPTY, _EMPTY
+        else:
+            p = next(adjusted)
+            text = format_p(p).removeprefix("p ").removeprefix("= ")
+            difference = interval_cell(each[0], lambda value: with_sign(_exponent(value)), law.n)
+            yield difference, replace(number_cell(p, text, law.n), p=p)
+
+
+def _exponent(value: float) -> str:
+    return f"{value:.3f}".replace("-", "−").replace("inf", "∞")
 
 
 _EMPTY = Cell(status=CellStatus.NO_VALUE, text=NOT_RUN)
 
 
-def _sentences(spec: ScalingTable, metric: Metric, cost: Metric) -> Iterator[str]:
+def _sentences(spec: ScalingTable, metric: Metric, cost: Metric, found: Laws) -> Iterator[str]:
     subject = one_line(spec.caption or f"{metric.title} by {cost.title[:1].lower()}{cost.title[1:]}")
     yield f"{subject.removesuffix('.')}."
     law = "y = offset + a xᵇ" if spec.offset else "y = a xᵇ"
     yield f"Law: {law}, by least squares on the logarithms of the cells' geometric means; a cell counts once."
-    yield f"In brackets: 95 % intervals (t, degrees of freedom: cells − {3 if spec.offset else 2})."
+    has_intervals = any(each.law and each.law.error is not None for each in found.series.values())
+    if has_intervals:
+        yield f"In brackets: 95 % intervals (t, degrees of freedom: cells − {3 if spec.offset else 2})."
+        yield "Their variance is that of cells around the law, or of their means over seeds if it is larger."
     if spec.offset:
         from ..statistics.power_law import MIN_OFFSET_CELLS  # noqa: PLC0415 -- loads NumPy
 
         yield f"With fewer than {MIN_OFFSET_CELLS} cells, the law has no offset."
-    yield "Their variance is the cells' around the law, or that of their means over seeds if it is larger."
     if spec.held_out:
         last = "cell" if spec.held_out == 1 else f"{spec.held_out} cells"
-        yield f"Predicted: the {last} of the highest cost, excluded from the fit, with a prediction interval."
+        within = ", with a prediction interval" if has_intervals else ""
+        yield f"Predicted: the {last} of the highest cost, excluded from the fit{within}."
+    if spec.baseline is not None:
+        how = "p: Welch's t test, with the variances of both laws; Holm over the rows"
+        yield f"Difference: of the exponent from that of {level_name(spec.baseline)}; {how}."
 
 
-def _series(
-    spec: ScalingFigure, subject: ResultSubject, found: Mapping[str, Sequence[LawCell]]
-) -> Iterator[ScalingSeries]:
-    names = named_levels(spec.series, subject.levels[spec.series]) if spec.series else ("",)
-    accent = None if spec.accent is None else level_key(spec.accent)
-    for number, (name, (key, cells)) in enumerate(zip(names, found.items(), strict=True)):
-        points = [
-            Point(x=cell.cost, y=cell.result, low=cell.results[0], high=cell.results[-1], n=len(cell.results))
-            if len(cell.results) > 1
-            else Point(x=cell.cost, y=cell.result)
-            for cell in cells
-        ]
-        if points:
-            law, fitted = fit_law(spec, cells)
+def _series(spec: ScalingFigure, found: Laws, names: Sequence[str]) -> Iterator[ScalingSeries]:
+    for number, (name, (key, each)) in enumerate(zip(names, found.series.items(), strict=True)):
+        fitted, held_out = (
+            tuple(cell.point for cell in cells if cell.results) for cells in (each.fitted, each.held_out)
+        )
+        if fitted or held_out:
             yield ScalingSeries(
                 name=name,
                 number=number,
-                points=tuple(points[:fitted] if law else points),
-                law=_law(law, [point.x for point in points], fitted) if law else None,
-                held_out=tuple(points[fitted:] if law else ()),
-                accent=key == accent,
+                points=fitted if each.law else (*fitted, *held_out),
+                law=_law(each.law, each) if each.law else None,
+                held_out=held_out if each.law else (),
+                accent=spec.accent is not None and key == level_key(spec.accent),
             )
 
 
-def _law(law: PowerLaw, costs: Sequence[float], fitted: int) -> Law:
+def _law(law: PowerLaw, found: SeriesLaw) -> Law:
     """Return a fitted power law with the two lines that the figure draws.
 
-    One line is over the fitted cells, the other is the prediction beyond them. `costs` are those of all cells
-    in rising order; the first `fitted` of them were fitted.
+    One line is over the fitted cells, the other is the prediction beyond them, up to the last planned cell.
     """
-    last = costs[fitted - 1]
+    costs = [cell.cost for cell in (*found.fitted, *found.held_out)]
+    last = found.fitted[-1].cost
 
     def line(find: Callable[[float], Interval], first: float, last: float) -> Iterator[Point]:
         for step in range(_STEPS + 1):
@@ -318,13 +431,14 @@ def _law(law: PowerLaw, costs: Sequence[float], fitted: int) -> Law:
         coefficient=law.coefficient,
         exponent=law.exponent,
         half_width=law.half_width,
+        exponent_interval=law.exponent_interval,
         line=tuple(line(law.at, costs[0], last)),
         predicted=tuple(line(law.next_cell, last, costs[-1])) if costs[-1] > last else (),
         offset=law.offset or 0.0,
     )
 
 
-def _notes(series: Sequence[ScalingSeries], unfit: int) -> Iterator[str]:
+def _notes(series: Sequence[ScalingSeries], names: Sequence[str], found: Laws) -> Iterator[str]:
     if not series:
         yield "Nothing to draw: no trial has two positive numbers."
         return
@@ -335,29 +449,34 @@ def _notes(series: Sequence[ScalingSeries], unfit: int) -> Iterator[str]:
         yield f"Point: geometric mean of {number_range(counts)} seeds; whisker: lowest to highest."
     laws = [each.law for each in series if each.law]
     if laws:
-        numbers = 3 if any(law.offset for law in laws) else 2
-        what = "a power law with an offset" if numbers > 2 else "a power law"
+        has_offset = any(each.law and each.law.offset is not None for each in found.series.values())
+        what, own = (
+            ("a power law", "± half of its") if not has_offset else ("a power law with an offset", "with its")
+        )
         yield f"Line: {what}, by least squares on the points' logarithms" + (
-            "; band: 95 % interval of the line; beside it: its exponent ± half of its 95 % interval"
-            f" (t, degrees of freedom: points − {numbers})."
-            if any(law.half_width is not None for law in laws)
+            f"; band: 95 % interval of the line; beside it: its exponent {own} 95 % interval"
+            f" (t, degrees of freedom: points − {2 + has_offset})."
+            if any(law.exponent_interval for law in laws)
             else "; next to it: its exponent, without an interval for so few points."
         )
-    if any(each.held_out for each in series):
-        intervals = [point.low for law in laws for point in law.predicted if point.low is not None]
+    if predicted := [point for law in laws for point in law.predicted]:
         yield "Filled point: excluded from the fit; thin line: the law's prediction" + (
-            "; pale band: its 95 % interval." if intervals else "."
+            "; pale band: its 95 % interval." if predicted[0].low is not None else "."
         )
-    if unfit:
-        yield f"Without a logarithm: {unfit} trials with a number of 0 or less, or without a cost."
+    for name, each in zip(names, found.series.values(), strict=True):
+        whys = [each.remark] if each.remark and (each.law is None or each.law.offset is not None) else []
+        whys += (f"no filled point: {why}" for cell in each.held_out if not cell.results for why in cell.gaps)
+        yield from (f"{name}: {why}." if name else f"{why[:1].upper()}{why[1:]}." for why in whys)
+    if found.unfit:
+        yield f"Without a logarithm: {found.unfit} trials with a number of 0 or less, or without a cost."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Law:
     """A fitted law, y = offset + coefficient · x ** exponent, with its line.
 
-    The exponent's interval is ± `half_width`. `predicted` continues the line to the held-out cells, with the
-    intervals of further cells.
+    The exponent's interval is ± `half_width` without an offset. `predicted` continues the line to the cells
+    held out, with the intervals of further cells.
     """
 
     coefficient: float
@@ -366,6 +485,7 @@ class Law:
     line: tuple[Point, ...]
     predicted: tuple[Point, ...] = ()
     offset: float = 0.0
+    exponent_interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -434,8 +554,10 @@ class Scaling(Content):
 
 def exponent_text(law: Law) -> str:
     """Return the exponent of a power law as text: `exponent −0.076 ± 0.004`."""
-    half = "" if law.half_width is None else f" ± {law.half_width:.3f}"
-    return f"exponent {law.exponent:.3f}{half}".replace("-", "−")
+    spread = "" if law.half_width is None else f" ± {_exponent(law.half_width)}"
+    if law.exponent_interval and not spread:
+        spread = f" [{', '.join(map(_exponent, law.exponent_interval))}]"
+    return f"exponent {_exponent(law.exponent)}{spread}"
 
 
 def _draw_series(plot: Plot, series: ScalingSeries, stroke: Stroke) -> None:

@@ -196,7 +196,8 @@ def _guesses(
             for key, cell in zip(table.keys, cells, strict=True):
                 place = ", ".join(filter(None, (row, key.level, key.metric)))
                 if cell.status is not CellStatus.PUBLISHED:
-                    add(cell.full_text, f"this is in a cell of {stem} ({place}): name it in [numbers]")
+                    way = "name it in [numbers] if an expression gives it"
+                    add(cell.full_text, f"this is in a cell of {stem} ({place}): {way}")
     return found
 
 

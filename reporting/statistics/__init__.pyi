@@ -18,6 +18,7 @@ from .factor_effects import FactorModel as FactorModel
 from .factor_effects import TermColumns as TermColumns
 from .pooled_differences import differences_between as differences_between
 from .pooled_differences import pooled_variance as pooled_variance
+from .power_law import exponent_difference as exponent_difference
 from .power_law import fit_power_law as fit_power_law
 from .speedup import TargetCosts as TargetCosts
 from .speedup import format_ratio as format_ratio

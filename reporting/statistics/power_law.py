@@ -1,7 +1,8 @@
 """Power laws fitted to cells: y = a xᵇ, or y = e + a xᵇ with an offset e and b < 0.
 
-They are fitted by least squares on logarithms. The intervals of a law with an offset are those of the
-linearised model (Bates and Watts 1988, section 2.3); without an offset, the model is linear.
+They are fitted by least squares on logarithms. Without an offset, the model is linear. With one, b and e have
+profile intervals (Bates and Watts 1988, section 6.1), and predictions the intervals of the linearised model
+(section 2.3).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from .estimates import LEVEL, Interval, mean, t_quantile
+from .estimates import LEVEL, Interval, mean, t_quantile, t_test_p
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,6 +24,7 @@ MIN_OFFSET_CELLS = 4
 """The minimum number of cells for an interval of a law with an offset."""
 
 _FLATTEST = -1e-3  # the largest exponent of a law with an offset
+_STEEPEST = -100.0  # its smallest exponent, times the range of the logarithms of x
 _STARTS = (0.0, 0.5, 0.9)  # the offsets where the search for the best one begins, as shares of the lowest y
 _TOLERANCE = 1e-14
 
@@ -32,8 +34,8 @@ _ROUNDING = 1e-12  # smaller deviations relative to the values count as zero
 class PowerLaw:
     """A law y = offset + coefficient · x ** exponent fitted to `n` cells.
 
-    `half_width` is half of the width of the exponent's interval, and `exponent_interval` this interval. The
-    `offset` is None if the law has none. `offset_interval` is at least 0.
+    `exponent_interval` is the exponent's interval; without an offset, `half_width` is half of its width. The
+    `offset` is None if the law has none. Ends of intervals are infinite if the cells do not bound them.
     """
 
     def __init__(
@@ -52,12 +54,11 @@ class PowerLaw:
         level, self.exponent, *offset = map(float, parameters)
         self.coefficient = math.exp(level - self.exponent * center)
         self.offset = offset[0] if offset else None
-        _, self.half_width, *offset_half = map(self._half_width, np.eye(len(parameters)))
-        self.exponent_interval = self.offset_interval = None
+        self.half_width = None if offset else self._half_width(np.array([0.0, 1.0]))
+        self.exponent_interval: tuple[float, float] | None = None
+        self.offset_interval: tuple[float, float] | None = None
         if self.half_width is not None:
             self.exponent_interval = self.exponent - self.half_width, self.exponent + self.half_width
-        if self.offset is not None and offset_half[0] is not None:
-            self.offset_interval = max(0.0, self.offset - offset_half[0]), self.offset + offset_half[0]
 
     def at(self, x: float, own: float = 0.0) -> Interval:
         """Return the law's value at x, with an interval whose variance includes `own` times error²."""
@@ -82,6 +83,24 @@ class PowerLaw:
         return quantile * self.error * math.sqrt(float(row @ self._covariance @ row) + own)
 
 
+def exponent_difference(law: PowerLaw, other: PowerLaw) -> tuple[Interval, float] | None:
+    """Return the difference of the exponents of two laws without an offset, with its interval and its p.
+
+    Welch's t test for slopes: the variances of both exponents add up, with Satterthwaite's degrees of freedom
+    (Zar 2010, section 18.1, without its assumption of equal variances). It assumes that the logarithms of
+    cells deviate from their law independently and normally. Deviations that both laws share, as those of
+    equal sizes with the same data, make it cautious. Return None unless both exponents have an interval.
+    """
+    widths = [(each.half_width, each.n) for each in (law, other) if each.half_width is not None]
+    if len(widths) < 2:
+        return None
+    one, two = ((width / t_quantile(LEVEL, n - 2)) ** 2 for width, n in widths)
+    degrees = (one + two) ** 2 / (one**2 / (law.n - 2) + two**2 / (other.n - 2))
+    difference, error = law.exponent - other.exponent, math.sqrt(one + two)
+    half = t_quantile(LEVEL, degrees) * error
+    return Interval(difference, difference - half, difference + half), t_test_p(difference / error, degrees)
+
+
 def error_of_means(cells: Sequence[Sequence[float]]) -> float:
     """Return the standard deviation of a cell's mean logarithm.
 
@@ -102,28 +121,35 @@ def fit_power_law(
     """Fit a power law by least squares on logarithms. All x and y must be above 0.
 
     `least_error` is the smallest possible error, such as the standard deviation of a cell's mean over its
-    seeds: few cells may lie on the law by chance. Return None if there are fewer different x than parameters.
-    A cell is one point, however many seeds it has, since all seeds of a cell deviate from the law together
-    (Draper and Smith 1998, chapter 1).
+    seeds: few cells may lie on the law by chance. Return None if there are fewer different x than parameters,
+    and if y does not fall where a law with an offset does. A cell is one point, however many seeds it has,
+    since all seeds of a cell deviate from the law together (Draper and Smith 1998, chapter 1).
     """
     if len({x for x, _ in points}) < 2 + offset:
         return None
     x, y = np.log(np.array(points)).T
     center = float(x.mean())
-    parameters = _best_with_offset(x - center, y) if offset else np.polyfit(x - center, y, 1)[::-1]
+    curve = _OffsetLaw(x - center, y) if offset else None
+    parameters = curve.best() if curve else np.polyfit(x - center, y, 1)[::-1]
+    if parameters is None:
+        return None
     logs, rows = _evaluate(parameters, x - center)
     left, degrees, error = float(((y - logs) ** 2).sum()), len(points) - len(parameters), None
     if left <= _ROUNDING**2 * max(1.0, float((y**2).max())):
         left = 0.0
     if degrees > 0 and (left or least_error):
         error = max(math.sqrt(left / degrees), least_error)
-    return PowerLaw(
+    law = PowerLaw(
         parameters=parameters,
         center=center,
         n=len(points),
         error=error,
         covariance=np.linalg.pinv(rows.T @ rows, hermitian=True).astype(np.float64),
     )
+    if curve is not None and error is not None:
+        limit = left + (t_quantile(LEVEL, degrees) * error) ** 2
+        law.exponent_interval, law.offset_interval = (curve.profile(parameters, at, limit) for at in (1, 2))
+    return law
 
 
 def _evaluate(parameters: Numbers, places: Numbers) -> tuple[Numbers, Numbers]:
@@ -137,23 +163,69 @@ def _evaluate(parameters: Numbers, places: Numbers) -> tuple[Numbers, Numbers]:
     return np.log(value), np.column_stack(columns) / value[:, None]
 
 
-def _best_with_offset(places: Numbers, y: Numbers) -> Numbers:
-    """Return the parameters of the best law with an offset, from several starts."""
-    from scipy.optimize import least_squares  # noqa: PLC0415 -- slow to load, and few laws have an offset
+class _OffsetLaw:
+    """Laws with an offset through cells at `places`, whose results have the logarithms `y`."""
 
-    lowest = math.exp(float(y.min()))
-    found = []
-    for share in _STARTS:
-        slope, level = np.polyfit(places, np.log(np.exp(y) - share * lowest), 1)
-        found.append(
-            least_squares(
-                lambda parameters: _evaluate(parameters, places)[0] - y,
-                [level, min(slope, 2 * _FLATTEST), share * lowest],
-                bounds=([-np.inf, -np.inf, 0.0], [np.inf, _FLATTEST, np.inf]),
-                x_scale="jac",
-                ftol=_TOLERANCE,
-                xtol=_TOLERANCE,
-                gtol=_TOLERANCE,
-            )
+    def __init__(self, places: Numbers, y: Numbers) -> None:
+        self._places, self._y, self._lowest = places, y, math.exp(float(y.min()))
+        steepest = _STEEPEST / float(np.ptp(places))
+        self._bounds = np.array([[-np.inf, steepest, 0.0], [np.inf, _FLATTEST, np.inf]])
+
+    def best(self) -> Numbers | None:
+        """Return the parameters of the best law, from several starts; None if the results do not fall."""
+        slope = float(np.polyfit(self._places, self._y, 1)[0])
+        found = (self._fit(min(slope, 2 * _FLATTEST), share * self._lowest) for share in _STARTS)
+        parameters, _ = min(found, key=lambda each: each[1])
+        return parameters if slope < 0 and parameters[1] < 2 * _FLATTEST else None
+
+    def profile(self, best: Numbers, at: int, limit: float) -> tuple[float, float]:
+        """Return the lowest and the highest value of a parameter with which a law is good enough.
+
+        The squares of its deviations add up to at most `limit`. An end at the bound of offsets or exponents
+        is that bound, except that the steepest exponents are unbounded.
+        """
+        from scipy.optimize import root_scalar  # noqa: PLC0415 -- slow to load, and few laws have an offset
+
+        def excess(value: float) -> float:
+            fixed = [*best[:at], value, *best[at + 1 :]]
+            return self._fit(*fixed[1:], fixed=at)[1] - limit
+
+        ends = list[float]()
+        for side, bound in zip((-1, 1), self._bounds[:, at], strict=True):
+            inner, step = float(best[at]), side * (self._lowest / 10 if at == 2 else abs(best[1]) / 4)
+            while inner != bound:
+                outer = min(inner + step, bound) if side > 0 else max(inner + step, bound)
+                if excess(outer) > 0:
+                    inner = root_scalar(excess, bracket=(inner, outer), rtol=1e-6).root
+                    break
+                inner, step = outer, 2 * step
+            ends.append(-math.inf if inner == bound and at == 1 and side < 0 else float(inner))
+        return ends[0], ends[1]
+
+    def _fit(self, exponent: float, offset: float, fixed: int | None = None) -> tuple[Numbers, float]:
+        """Return the parameters of the best law, from one start, and the sum of its squared deviations.
+
+        The start has the result of the first cell. The parameter `fixed` keeps its value.
+        """
+        from scipy.optimize import least_squares  # noqa: PLC0415 -- as above
+
+        first = math.exp(self._y[0])
+        level = math.log(max(first - offset, 1e-3 * first)) - exponent * self._places[0]
+        start, free = np.array([level, exponent, offset]), np.array([at for at in range(3) if at != fixed])
+
+        def whole(part: Numbers) -> Numbers:
+            found = start.copy()
+            found[free] = part
+            return found
+
+        found = least_squares(
+            lambda part: _evaluate(whole(part), self._places)[0] - self._y,
+            start[free],
+            jac=lambda part: _evaluate(whole(part), self._places)[1][:, free],  # pyright: ignore[reportArgumentType] -- the stub only has names
+            bounds=self._bounds[:, free],
+            x_scale="jac",
+            ftol=_TOLERANCE,
+            xtol=_TOLERANCE,
+            gtol=_TOLERANCE,
         )
-    return min(found, key=lambda each: each.cost).x
+        return whole(found.x), 2 * float(found.cost)

@@ -108,6 +108,10 @@ class Scope:
         """Return the level called `name` of a factor; raise ValueError unless exactly one level matches."""
         return self._names[factor].find(name)
 
+    def has_level(self, factor: str, name: str) -> bool:
+        """Return whether exactly one level of a factor has this name."""
+        return self._names[factor].has(name)
+
     def select(self, named: Mapping[str, Level]) -> tuple[Cell, ...]:
         """Return the cells that have the levels in `named`.
 
@@ -407,7 +411,8 @@ class _Resolver:
             expected = ", ".join(f"{name}[…]" for name in CURRENCIES)
             raise self.fail(node.target.word, f"expected one of {expected} in a speedup, got {family}")
         found = self._quantities(node.target, bound)
-        factor = self._open_factor(node.target, "speedup", found)
+        compared = self._substituted(node.fast, bound).text
+        factor = self._open_factor(node.target, "speedup", found, compared)
         levels = self.each(lambda level: self._level(factor, level, bound), (node.fast, node.slow))
         fast, slow = (next(each for each in found if dict(each.cell)[factor] == level) for level in levels)
         if isinstance(fast, Picked) or isinstance(slow, Picked):
@@ -517,10 +522,13 @@ class _Resolver:
             raise self.fail(word, f"unknown factor '{name}'{nearest_hint(name, self._scope.factors)}")
         return self._level(name, level, bound)
 
-    def _open_factor(self, node: syntax.Spanned, function: str, found: Sequence[Quantity | Picked]) -> str:
+    def _open_factor(
+        self, node: syntax.Spanned, function: str, found: Sequence[Quantity | Picked], level: str = ""
+    ) -> str:
         """Return the only factor that the brackets of a metric leave open.
 
-        A factor that follows from another one, as a rate of each mixer, is not open.
+        A factor that follows from another one, as a rate of each mixer, is not open. An error suggests
+        levels for other factors than that of `level`.
         """
         dependent = self._scope.dependent_factors()
         varying = self._scope.varying_factors(each.cell for each in found)
@@ -531,7 +539,9 @@ class _Resolver:
         if not names:
             raise self.fail(node, f"{rule}, but every factor has a level here: remove one")
         cells = [dict(each.cell) for each in found]
-        levels = ", ".join(f"{factor}={level_text(cells[0][factor])}" for factor in names[1:])
+        compared = next((factor for factor in names if self._scope.has_level(factor, level)), names[0])
+        others = (factor for factor in names if factor != compared)
+        levels = ", ".join(f"{factor}={level_text(cells[0][factor])}" for factor in others)
         advice = f"add {levels} in the brackets"
         whole = (name for name in names if len({level_key(cell[name]) for cell in cells}) == len(cells))
         if function in RANKING_FUNCTIONS and (name := next(whole, None)):  # it names each cell, as in a zip

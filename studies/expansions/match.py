@@ -28,7 +28,7 @@ from ..resolve.draft import report_problem
 from ..resolve.grid import SIZE_PATHS, factors_of_sizes, training_difference
 from ..resolve.template import resolve_settings
 from ..schema.design import BASELINE_PATH, DesignReader, Expansion, MatchedSize
-from ..schema.factors import has_level, level_key, level_name
+from ..schema.factors import SEED, has_level, level_key, level_name
 from ..schema.settings import (
     D_MODEL_PATH,
     RECIPE_PATH,
@@ -165,11 +165,10 @@ class Match(Expansion):
                 message = f"expected a whole number, got {format_value(value)}"
                 report((*BASELINE_PATH, name), message)
             case []:
-                example = 'baseline = { mixer = "sa", filter = 512 }'
-                message = (
-                    f"match solves a size for each cell: write a hole, such as ff({{filter}}), and {example}"
-                )
-                report(("study", "match"), message)
+                hole = 'a hole, such as ff({filter}), and baseline = { mixer = "sa", filter = 512 }'
+                message = f"match solves a size for each cell: write {hole}"
+                rule = "the size is a whole number there, and has no levels in [factors] or [ladder]"
+                report(("study", "match"), f"{message}; {rule}")
             case several:
                 names = ", ".join(name for name, _ in several)
                 report(
@@ -208,6 +207,9 @@ class Match(Expansion):
         else:
             sizes = " and ".join(f"{matched.name}={each.size} has {each}" for each in (nearest, *others))
             message = f"no value of `{matched.name}` makes this cell cost {target}; {sizes}"
+            varied = [name for name in levels if name != SEED and len(study.factors.get(name, ())) > 1]
+            if varied[1:]:
+                message += f", at {', '.join(f'{name}={level_name(levels[name])}' for name in varied)}"
         paths: dict[str, KeyPath] = {
             name: ("factors", name, list(map(level_key, known)).index(level_key(levels[name])))
             for name, known in study.design.combined_factors.items()

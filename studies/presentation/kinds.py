@@ -94,8 +94,8 @@ class ResultKeys(StrictModel):
     def level_keys(self) -> Mapping[str, str | None]:
         """Return the keys whose value must name a level, each with the factor of this level."""
         fields = type(self).model_fields
-        accented = "series" if "series" in fields else "x"
-        factors = {"accent": getattr(self, accented, None), "baseline": getattr(self, "rows", None)}
+        series = getattr(self, "series" if "series" in fields else "x", None)
+        factors = {"accent": series, "baseline": getattr(self, "rows", series)}
         return {key: factor for key, factor in factors.items() if key in fields}
 
     def faults(self, design: Design, paper: str | None) -> Iterable[KeyFault]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from activemem import StudyError, load_study
-from activemem.reporting.claims import check_claims
+from activemem.reporting.claims import check_claims, measured_sentences
 from activemem.reporting.curves import build_curve
 from activemem.reporting.tables import build_table
 from activemem.storage import Store
@@ -96,14 +96,14 @@ def found(tmp_path_factory):
 def test_a_table_of_laws_has_the_known_exponents_and_foretells_the_size_held_out(found):
     table = build_table(found[0], found[0].tables[0], found[1])
     assert table.rows == ("lstm", "gru")
-    assert table.columns == ("exponent", "offset", "cells", "foretold", "measured")
+    assert table.columns == ("exponent", "offset", "a", "cells", "foretold", "measured")
     lstm, gru = table.cells
     assert lstm[0].estimate.value == pytest.approx(-0.8, abs=0.01)
     assert lstm[1].estimate.value == pytest.approx(OFFSET, abs=0.01)
     assert gru[0].estimate.value == pytest.approx(-0.5, abs=0.01)
-    assert [row[2].text for row in table.cells] == ["5", "5"]
+    assert [row[3].text for row in table.cells] == ["5", "5"]
     for row in table.cells:
-        assert row[3].estimate.value == pytest.approx(row[4].estimate.value, rel=0.01)
+        assert row[4].estimate.value == pytest.approx(row[5].estimate.value, rel=0.01)
 
 
 def test_a_figure_draws_laws_with_what_no_size_falls_below(found):
@@ -116,6 +116,8 @@ def test_a_claim_holds_an_extrapolation_against_the_next_size(found):
     kept, strayed = check_claims(found[0], found[1], None)
     assert kept.verdict.value == "confirmed"
     assert strayed.verdict.value == "refuted"
+    (said,) = (each for each in measured_sentences(found[0]) if each.startswith("law(…)"))
+    assert "not the error of the law" in said
 
 
 def test_a_law_needs_a_ladder_and_two_smaller_sizes():

@@ -12,6 +12,7 @@ from activemem import StudyError, load_study
 from activemem.reporting.curves import build_curve
 from activemem.reporting.tables import build_table
 from activemem.storage import trial_frame
+from activemem.studies.resolve import model_cost
 
 from ...study_texts import study_text
 from ..conftest import made_row
@@ -20,10 +21,10 @@ FACTORS = {"mixer": ["sa", "conv(k=9)"], "filter": [8, 16, 32, 64], "task": ["so
 SCALING = {"name": "it", "kind": "scaling", "value": "loss", "x": "parameters", "series": "mixer"}
 
 
-def study(table=(), **changes):
+def study(table=(), factors=FACTORS, **changes):
     curve = {key: value for key, value in (SCALING | changes).items() if value is not None}
     model = {"recipe": "2 * ({mixer} >> ff({filter}))"}
-    return load_study(study_text(model=model, factors=FACTORS, curve=[curve], table=table))
+    return load_study(study_text(model=model, factors=factors, curve=[curve], table=table))
 
 
 def losses(studied, zero=()):
@@ -91,13 +92,13 @@ def test_a_law_is_continued_to_the_cell_held_out_with_the_interval_of_the_table(
     curve = drawn(studied)
     table = build_table(studied, studied.tables[0], losses(studied))
     for series, row in zip(curve.panels[0].content.series, table.cells, strict=True):
-        exponent, _, predicted, measured = (cell.estimate.value for cell in row)
+        exponent, a, _, predicted, measured = (cell.estimate.value for cell in row)
         assert [point.x for point in series.points] == pytest.approx([80, 160, 320])
         (held_out,) = series.held_out
         assert (held_out.x, held_out.y) == (pytest.approx(640), measured)
-        assert series.law.exponent == exponent
+        assert (series.law.exponent, series.law.coefficient) == (exponent, a)
         assert (series.law.line[-1].x, series.law.predicted[0].x) == pytest.approx((320, 320))
-        last, foretold = series.law.predicted[-1], row[2].estimate
+        last, foretold = series.law.predicted[-1], row[3].estimate
         assert (last.x, last.y) == pytest.approx((640, predicted))
         assert (last.low, last.high) == (
             (None, None) if foretold.low is None else pytest.approx((foretold.low, foretold.high))
@@ -106,9 +107,113 @@ def test_a_law_is_continued_to_the_cell_held_out_with_the_interval_of_the_table(
     assert curve.render("svg") != drawn(study()).render("svg")
 
 
+def laws(loss, *, ended=lambda trial: True, baseline=None, **changes):
+    """Return a table and a figure of laws. The loss follows from the number of parameters and the trial."""
+    keys = SCALING | changes | ({"baseline": baseline} if baseline else {})
+    studied = study(table=[keys], factors=FACTORS | {"filter": [64, 256, 1024, 4096]}, **changes)
+    rows = []
+    for number, trial in enumerate(studied.trials):
+        size = int(model_cost("parameters", trial.settings))
+        row = replace(
+            made_row(trial, {"loss": loss(size, trial)}, number), parameters=size, flops=5e8 + number
+        )
+        if not ended(trial):
+            row = replace(row, status="failed", reason="disk is full", metrics=())
+        rows.append(trial_frame(row))
+    outcomes = pl.concat(rows).sort("trial")
+    return build_table(studied, studied.tables[0], outcomes), build_curve(
+        studied, studied.curves[0], outcomes
+    )
+
+
+def test_the_cell_held_out_is_the_largest_planned_one_even_if_it_has_no_result(golden):
+    def loss(size, trial):
+        return 3 * size**-0.2 * (1.01, 1 / 1.01)[trial.levels["seed"]]
+
+    def is_small_or_conv(trial):
+        return trial.levels["filter"] < 4096 or trial.levels["mixer"] != "sa"
+
+    whole, drawn_whole = laws(loss, held_out=1)
+    table, curve = laws(loss, held_out=1, ended=is_small_or_conv)
+    for row, former in zip(table.cells, whole.cells, strict=True):
+        assert row[:4] == former[:4]  # the law of the three smaller cells foretells the same cell
+    assert table.cells[1][4] == whole.cells[1][4]
+    assert table.cells[0][4].text == "–"
+    assert table.cells[0][-1].status == "failed"
+    golden([note.text for note in table.footnotes])
+    sa, conv = curve.panels[0].content.series
+    assert (sa.held_out, len(conv.held_out)) == ((), 1)
+    assert sa.law.predicted == drawn_whole.panels[0].content.series[0].law.predicted
+    golden(curve.notes)
+
+
+def test_a_cell_is_not_held_out_if_its_cost_is_unknown_before_training():
+    def is_small(trial):
+        return trial.levels["filter"] < 4096
+
+    table, curve = laws(lambda size, trial: 3 * size**-0.2, held_out=1, x="seconds", ended=is_small)
+    note = "Not held out, since seconds is unknown before training: 2 cells."
+    assert note in table.caption
+    assert note in curve.notes
+    assert [len(row) for row in table.cells] == [5, 5]
+    assert [row[4].text != "–" for row in table.cells] == [True, True]
+
+
+def test_a_missing_law_or_interval_has_its_reason(golden):
+    def loss(size, trial):
+        return 3 * size**-0.2
+
+    def notes(**changes):
+        (table, curve), said = laws(loss, **changes), []
+        for cells in table.cells:
+            said.append(
+                (cells[0].text, [note.text for note in table.footnotes if note.mark in cells[0].marks])
+            )
+        return [*said, list(table.caption), list(curve.notes)]
+
+    golden(notes(held_out=2))
+    golden(notes(ended=lambda trial: trial.levels["filter"] == 64))
+    golden(notes(x="flops"))
+
+
+def test_exponents_are_compared_with_that_of_the_baseline(golden):
+    exponents = {"sa": -0.2, "conv(k=9)": -0.3}
+
+    def loss(size, trial):
+        return 3 * size ** exponents[trial.levels["mixer"]] * (1.01, 1 / 1.01)[trial.levels["seed"]]
+
+    table, _ = laws(loss, baseline="sa")
+    assert table.columns[-2:] == ("difference", "p")
+    (own, own_p), (difference, p) = (row[-2:] for row in table.cells)
+    assert (own.text, own_p.text) == ("–", "–")
+    assert difference.estimate.value == pytest.approx(-0.1)
+    assert difference.estimate.low < -0.1 < difference.estimate.high < 0
+    assert p.p < 0.05
+    golden(table.caption[-1])
+
+
+def test_a_rising_metric_has_no_law_with_an_offset(golden):
+    table, curve = laws(lambda size, trial: size**0.3, offset=True)
+    assert [[cell.text for cell in row] for row in table.cells] == [["–", "–", "–", "4"]] * 2
+    golden([note.text for note in table.footnotes])
+    assert all(series.law is None for series in curve.panels[0].content.series)
+
+
+def test_an_offset_at_its_bound_is_named_and_its_interval_is_possible(golden):
+    table, curve = laws(lambda size, trial: 2 - size / 1e6 - 1e-3 * trial.levels["seed"], offset=True)
+    for exponent, offset, *_ in table.cells:
+        assert exponent.estimate.high < 0
+        assert offset.estimate.low == 0
+        assert offset.estimate.high < 2.5  # the linearised model would say hundreds
+    golden([note.text for note in table.footnotes])
+    golden(curve.notes)
+    assert curve.render("svg")
+
+
 def test_a_series_with_too_few_cells_for_a_law_holds_none_out():
-    (first, _) = drawn(study(held_out=3)).panels[0].content.series
-    assert (first.law, len(first.points), first.held_out) == (None, 4, ())
+    _, curve = laws(lambda size, trial: 1 / size, held_out=2, ended=lambda trial: trial.levels["filter"] > 64)
+    first = curve.panels[0].content.series[0]
+    assert (first.law, len(first.points), first.held_out) == (None, 3, ())
 
 
 def test_one_law_goes_through_all_cells_without_series():
@@ -131,6 +236,7 @@ def test_values_without_a_logarithm_are_reported(golden):
         {"series": "mixers"},
         {"accent": "ff"},
         {"series": None, "accent": "sa"},
+        {"held_out": 3},
     ],
     ids=str,
 )

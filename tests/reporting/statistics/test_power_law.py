@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import linregress, t
 
-from activemem.reporting.statistics import fit_power_law
+from activemem.reporting.statistics import exponent_difference, fit_power_law
 
 POINTS = [(1e3, 4.1), (4e3, 3.0), (2e4, 2.3), (1e5, 1.5), (3e5, 1.3)]
 
@@ -22,6 +22,22 @@ def test_exponent_interval_and_band_are_those_of_the_regression():
     value, low, high = law.at(1.0)
     assert value == pytest.approx(law.coefficient)
     assert math.log(high / low) / 2 == pytest.approx(t.ppf(0.975, 3) * found.intercept_stderr)
+
+
+def test_the_difference_of_two_exponents_is_that_of_welchs_test():
+    other = [
+        (x, y * x**-0.05 * error) for (x, y), error in zip(POINTS[:4], (1, 1.05, 0.97, 1.01), strict=True)
+    ]
+    law, steeper = fit_power_law(POINTS), fit_power_law(other)
+    (found, low, high), p = exponent_difference(steeper, law)
+    fits = [linregress(*np.log(np.array(each)).T) for each in (POINTS, other)]
+    variances = [each.stderr**2 for each in fits]
+    degrees = sum(variances) ** 2 / (variances[0] ** 2 / 3 + variances[1] ** 2 / 2)
+    error = math.sqrt(sum(variances))
+    assert found == pytest.approx(fits[1].slope - fits[0].slope)
+    assert (high - low) / 2 == pytest.approx(t.ppf(0.975, degrees) * error)
+    assert p == pytest.approx(2 * t.sf(abs(found) / error, degrees))
+    assert exponent_difference(law, fit_power_law(POINTS[:2])) is None
 
 
 def test_two_points_and_points_on_the_line_have_no_interval():
