@@ -15,7 +15,7 @@ import sys
 
 import numpy as np
 
-from activemem.reporting.claims.hypothesis_test import PairedTest
+from activemem.reporting.claims.hypothesis_test import PairedTest, paired_test
 from activemem.reporting.statistics.decided_differences import look_level
 from activemem.reporting.statistics.pooled_differences import Values, pooled_variance
 from activemem.studies.claims.interim_tests import looks
@@ -40,14 +40,14 @@ def confirmed(table: np.ndarray, mixer: int, counts: tuple[int, ...], alpha: flo
     level of all looks together.
     """
     level = look_level(counts, alpha)
-    tests = (paired_test(table[:, :seeds], mixer, level) for seeds in counts)
+    tests = (mixer_test(table[:, :seeds], mixer, level) for seeds in counts)
     return next((test.inside for test in tests if test.p <= level), False)
 
 
-def paired_test(table: np.ndarray, mixer: int, level: float) -> PairedTest:
+def mixer_test(table: np.ndarray, mixer: int, level: float) -> PairedTest:
     """Return the test, at this level, of the mixer in this row against the baseline, which is row 0."""
     cells: list[Values] = [dict(enumerate(row)) for row in table.tolist()]
-    return PairedTest(
+    return paired_test(
         differences={seed: cells[mixer][seed] - cells[0][seed] for seed in cells[0]},
         region=(0.0, math.inf),
         rounding_sd=0.0,

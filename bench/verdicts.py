@@ -14,7 +14,7 @@ import sys
 
 import numpy as np
 
-from activemem.reporting.claims.hypothesis_test import PairedTest
+from activemem.reporting.claims.hypothesis_test import paired_test
 from activemem.reporting.statistics.decided_differences import look_level
 from activemem.reporting.statistics.pooled_differences import Values, pooled_variance
 from activemem.studies.claims.interim_tests import looks
@@ -50,7 +50,7 @@ def decided(
     cells: list[Values] = [dict(enumerate(row)) for row in table.tolist()]
     differences = {seed: cells[first][seed] - cells[second][seed] for seed in range(seeds)}
     pooled, alone = (
-        PairedTest(
+        paired_test(
             differences=differences,
             region=(0.0, math.inf),
             rounding_sd=0.0,
@@ -90,7 +90,7 @@ def decided_at(rng: np.random.Generator, most: int, spread: list[float], effect:
         cells: list[Values] = [
             dict(enumerate(row[:length])) for row, length in zip(table.tolist(), lengths, strict=True)
         ]
-        test = PairedTest(
+        test = paired_test(
             differences={seed: cells[first][seed] - cells[second][seed] for seed in range(count)},
             region=(0.0, math.inf),
             rounding_sd=0.0,

@@ -3,7 +3,7 @@ from .check import check_claims as check_claims
 from .check import comparison_labels as comparison_labels
 from .check import full_text as full_text
 from .check import needs_metrics as needs_metrics
-from .hypothesis_test import PairedTest as PairedTest
+from .hypothesis_test import paired_test as paired_test
 from .terminal import claims_to_terminal as claims_to_terminal
 from .terminal import format_seeds as format_seeds
 from .terminal import legend as legend

@@ -44,7 +44,7 @@ from ..outcomes import device_fault
 from ..statistics.decided_differences import look_level, p_over_looks
 from ..statistics.estimates import hochberg_adjusted, hochberg_threshold
 from .cell_values import CellResults, NumberValues
-from .hypothesis_test import PairedTest
+from .hypothesis_test import PairedTest, paired_test
 from .verdicts import (
     OPEN,
     ClaimError,
@@ -247,7 +247,7 @@ def comparison_tests(
         if found and len(differences) < len(seeds):
             break
         found.append(
-            PairedTest(
+            paired_test(
                 differences={seed: low for seed, (low, _) in differences.items()},
                 highest={seed: high for seed, (_, high) in differences.items()} if censored else None,
                 region=comparison.accepted_range(both.step),

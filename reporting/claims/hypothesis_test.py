@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import count
 from statistics import median
 from typing import Literal
@@ -40,98 +41,44 @@ from ..statistics.pooled_differences import Pool, own_or_pooled, permutation_dec
 from ..statistics.speedup import bounds_of_mean
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PairedTest:
-    """A test of whether the mean of paired differences lies in `region`, an open interval.
+    """The result of a test of whether the mean of paired differences lies in `region`, an open interval.
 
-    `n` is the number of seeds with a value or a bound on both sides of the comparison. `effect` is the mean
-    over seeds, or the Hodges–Lehmann estimate if ranks are tested; None if nothing or only `bounds` are known
-    of it. `bounds` are the lowest and the highest possible mean, if trainings missed a target; an end is None
-    if it is unbounded. `is_unknown` if no training of either side reached the target.
+    `values` are the differences of the `n` seeds with a value or a bound on both sides of the comparison.
+    `effect` is their mean, or the Hodges–Lehmann estimate if ranks are tested; None if nothing or only
+    `bounds` are known of it. `bounds` are the lowest and the highest possible mean, if trainings missed a
+    target; an end is None if it is unbounded. `is_unknown` if no training of either side reached the target.
 
     `method` is the test. It is the one that the claim sets, except for `pooled`: with enough seeds, a
     permutation test replaces it, and without a pooled variance, the t interval of the comparison alone.
     Infinite values leave only Wilcoxon's test. `spread` is the standard deviation that the test uses, with
-    its `degrees` of freedom; both are None below two seeds, for ranks and at a bound. `own_spread` is that of
-    the comparison alone, if `spread` is pooled.
+    its `degrees` of freedom; both are None below two seeds, at a bound and without a mean. `own_spread` is
+    that of the comparison alone, if `spread` is pooled.
 
     `inside` says whether the effect lies in the region; ranks decide it if they are tested. `p` is the
-    smallest significance level at which the test decides, at most 1.
+    smallest significance level at which the test decides, at most 1; it is 1 unless the seeds are `complete`.
     """
 
-    def __init__(
-        self,
-        *,
-        differences: Mapping[int, float],
-        region: tuple[float, float],
-        rounding_sd: float,
-        test: Test,
-        complete: bool,
-        highest: Mapping[int, float] | None = None,
-        exact: bool = False,
-        ties: int = 0,
-        at_bound: bool = False,
-        pool: Pool | None = None,
-        family: int = 1,
-        alpha: float = 1.0,
-    ) -> None:
-        """Test `differences`: left minus right for each seed.
+    values: tuple[float, ...]
+    region: tuple[float, float]
+    method: Test = "t"
+    effect: float | None = None
+    bounds: tuple[float | None, float | None] | None = None
+    is_unknown: bool = False
+    inside: bool = False
+    p: float = 1.0
+    spread: float | None = None
+    degrees: float | None = None
+    own_spread: float | None = None
+    complete: bool = True
+    exact: bool = False
+    at_bound: bool = False
 
-        If one is infinite, their median is tested by ranks, also if there are `ties`: seeds with which both
-        sides are infinite, and whose difference is 0. If trainings ended before they reached a target,
-        `differences` has the lowest possible values, and `highest` the highest. If both sides are `at_bound`,
-        equal values are taken as proven, and no more can be shown.
-
-        `rounding_sd` is the standard deviation from rounding alone, and `pool` the variance of all comparable
-        cells. `family` is the number of comparisons of the claim, and `alpha` the level of one look at all of
-        them. Costs that are computed, not measured, are `exact`: one value is enough. Unless the seeds are
-        `complete`, nothing is decided.
-        """
-        self.region, self.complete, self.exact, self.at_bound = region, complete, exact, at_bound
-        self._values = values = list(differences.values())
-        self.n, highs = len(values), values if highest is None else list(highest.values())
-        ends = list(zip(values, highs, strict=True))
-        self.bounds = None if highest is None else bounds_of_mean(ends)
-        self.is_unknown = set(ends) == {(-math.inf, math.inf)}
-        has_mean = not ties and highest is None and not any(map(math.isinf, values))
-        self._is_ranked = not has_mean or (test == "wilcoxon" and not (exact or at_bound))
-        self.effect: float | None = None
-        if ties < self.n and highest is None:
-            self.effect = hodges_lehmann(values) if self._is_ranked else mean(values)
-        self.method: Test = test
-        if self._is_ranked:
-            self.method = "wilcoxon"
-        elif test == "pooled" and permutation_decides(self.n, family, alpha):
-            self.method = "permutation"
-        elif test == "pooled" and pool is None:
-            self.method = "t"
-        self.spread: float | None = None
-        self.degrees: float | None = None
-        self.own_spread: float | None = None
-        own = None if not has_mean or at_bound else sample_sd(values)
-        if own is not None:
-            self.spread, self.degrees = max(own, rounding_sd), self.n - 1.0
-            if self.method == "pooled" and pool is not None:
-                variance, self.degrees = own_or_pooled(self.spread**2, self.n, pool)
-                self.spread, self.own_spread = math.sqrt(variance), own
-        low, high = region
-        self._ends = [end for end in region if math.isfinite(end)]  # from which the effect must differ
-        if self._is_ranked:
-            # with the worst values for each side
-            inside = max(_p_of_ranks(values, low, 1), _p_of_ranks(highs, high, -1))
-            outside = min(_p_of_ranks(highs, low, -1), _p_of_ranks(values, high, 1))
-            self.inside = inside < outside
-            p_values = [inside, outside]
-        else:
-            self.inside = self.effect is not None and low < self.effect < high
-            if self.effect is not None and not self.inside:  # only the end that is crossed
-                self._ends = [low if self.effect <= low else high]
-            p_values = [self._p_against(end) for end in self._ends]
-        self.p = 1.0
-        if values and complete and (exact or at_bound):
-            self.p = 0.0 if exact or self.inside else 1.0
-        elif values and complete:
-            # inside, the mean must differ from both ends
-            self.p = max(p_values) if self.inside and not self._is_ranked else min(p_values)
+    @property
+    def n(self) -> int:
+        """Return the number of seeds."""
+        return len(self.values)
 
     def interval(self, level: float) -> tuple[float, float] | None:
         """Return the t interval of the mean difference, or for ranks that of Wilcoxon's test.
@@ -140,8 +87,8 @@ class PairedTest:
         """
         if self.effect is None:
             return None
-        if self._is_ranked:
-            return signed_rank_interval(self._values, level)
+        if self.method == "wilcoxon":
+            return signed_rank_interval(self.values, level)
         if self.exact:
             return (self.effect, self.effect)
         if self.spread is None or self.degrees is None:
@@ -156,11 +103,11 @@ class PairedTest:
         decide, or None if these seeds are enough, or if p is 1.
         """
         fewest = next(many for many in count(2) if smallest_p(many) <= 1 - level)
-        if self._is_ranked:
+        if self.method == "wilcoxon":
             return fewest if self.p < 1 and fewest > self.n else None
         if self.effect is None or not self.spread or not self.complete or self.degrees is None:
             return None
-        distance = min(abs(self.effect - end) for end in self._ends)
+        distance = min(abs(self.effect - end) for end in self.region)
         if not distance:
             return None
         return pairs_needed(
@@ -170,16 +117,98 @@ class PairedTest:
             degrees_per_pair=self.degrees / (self.n - 1),
         )
 
-    def _p_against(self, end: float) -> float:
-        if self.effect is None:
-            return 1.0
-        distance = self.effect - end
-        if self.method not in ("pooled", "t"):
-            return paired_p((each - end for each in self._values), test=self.method)
-        if self.spread is None or self.degrees is None or not distance:
-            return 1.0
-        error = self.spread / math.sqrt(self.n)
-        return t_test_p(distance / error, self.degrees) if error else 0.0
+
+def paired_test(
+    *,
+    differences: Mapping[int, float],
+    region: tuple[float, float],
+    rounding_sd: float,
+    test: Test,
+    complete: bool,
+    highest: Mapping[int, float] | None = None,
+    exact: bool = False,
+    ties: int = 0,
+    at_bound: bool = False,
+    pool: Pool | None = None,
+    family: int = 1,
+    alpha: float = 1.0,
+) -> PairedTest:
+    """Test `differences`: left minus right for each seed.
+
+    If one is infinite, their median is tested by ranks, also if there are `ties`: seeds with which both sides
+    are infinite, and whose difference is 0. If trainings ended before they reached a target, `differences`
+    has the lowest possible values, and `highest` the highest. If both sides are `at_bound`, equal values are
+    taken as proven, and no more can be shown.
+
+    `rounding_sd` is the standard deviation from rounding alone, and `pool` the variance of all comparable
+    cells. `family` is the number of comparisons of the claim, and `alpha` the level of one look at all of
+    them. Costs that are computed, not measured, are `exact`: one value is enough. Unless the seeds are
+    `complete`, nothing is decided.
+    """
+    values = tuple(differences.values())
+    found = PairedTest(values=values, region=region, complete=complete, exact=exact, at_bound=at_bound)
+    has_mean = bool(values) and not ties and highest is None and not any(map(math.isinf, values))
+    if has_mean:
+        found = _with_mean(found, rounding_sd)
+    if at_bound:
+        found = replace(found, p=1.0 - found.inside, spread=None, degrees=None)
+    elif not has_mean or (test == "wilcoxon" and not exact):
+        found = _by_ranks(found, None if highest is None else tuple(highest.values()), ties)
+    elif test == "t" or (test == "pooled" and not permutation_decides(found.n, family, alpha)):
+        found = _by_t(found, pool if test == "pooled" else None)
+    else:
+        found = _by_permutation(found)
+    p = 0.0 if exact and values else found.p
+    return replace(found, p=p if complete else 1.0)
+
+
+def _with_mean(found: PairedTest, rounding_sd: float) -> PairedTest:
+    """Add the mean of the differences, and their spread, which is at least that of rounding."""
+    (low, high), effect, own = found.region, mean(found.values), sample_sd(found.values)
+    spread, degrees = (None, None) if own is None else (max(own, rounding_sd), found.n - 1.0)
+    return replace(found, effect=effect, inside=low < effect < high, spread=spread, degrees=degrees)
+
+
+def _by_t(found: PairedTest, pool: Pool | None) -> PairedTest:
+    """Test a mean with its own spread, or with that of the pool if it is larger."""
+    method: Test = "t" if pool is None else "pooled"
+    if found.effect is None or found.spread is None or found.degrees is None:
+        return replace(found, method=method)
+    spread, degrees, own = found.spread, found.degrees, None
+    if pool is not None:
+        variance, degrees = own_or_pooled(spread**2, found.n, pool)
+        spread, own = math.sqrt(variance), sample_sd(found.values)
+    # inside, the mean must differ from both ends, and the nearest one has the largest p
+    distance, error = min(abs(found.effect - end) for end in found.region), spread / math.sqrt(found.n)
+    p = t_test_p(distance / error, degrees) if error else float(not distance)
+    return replace(found, method=method, p=p, spread=spread, degrees=degrees, own_spread=own)
+
+
+def _by_permutation(found: PairedTest) -> PairedTest:
+    """Test a mean by flips of the differences' signs."""
+    low, high = found.region
+    crossed = [low if found.effect is not None and found.effect <= low else high]
+    ends = [end for end in found.region if math.isfinite(end)] if found.inside else crossed
+    p = max(paired_p(each - end for each in found.values) for end in ends)
+    return replace(found, method="permutation", p=p)
+
+
+def _by_ranks(found: PairedTest, highest: tuple[float, ...] | None, ties: int) -> PairedTest:
+    """Test the ranks of the differences or, if only bounds are known, of the worst values for each side."""
+    lows, (low, high) = found.values, found.region
+    highs = lows if highest is None else highest
+    inside = max(_p_of_ranks(lows, low, 1), _p_of_ranks(highs, high, -1))
+    outside = min(_p_of_ranks(highs, low, -1), _p_of_ranks(lows, high, 1))
+    ends = list(zip(lows, highs, strict=True))
+    return replace(
+        found,
+        method="wilcoxon",
+        effect=hodges_lehmann(lows) if highest is None and ties < len(lows) else None,
+        bounds=None if highest is None else bounds_of_mean(ends),
+        is_unknown=set(ends) == {(-math.inf, math.inf)},
+        inside=inside < outside,
+        p=min(inside, outside),
+    )
 
 
 def _p_of_ranks(differences: Sequence[float], limit: float, side: Literal[-1, 1]) -> float:

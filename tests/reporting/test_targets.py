@@ -7,7 +7,7 @@ import pytest
 
 from activemem import StudyError, StudyResults, load_study
 from activemem.reporting import Verdict
-from activemem.reporting.claims import PairedTest
+from activemem.reporting.claims import paired_test
 from activemem.reporting.tables import iter_records
 from activemem.reporting.tables.render import rich
 from activemem.storage import Store
@@ -140,7 +140,7 @@ def test_uncensored_targets_are_compared_as_any_other_metric(tmp_path):
 
 def bounded(ends, region=(-math.inf, 0.0)):
     lows, highs = (dict(enumerate(side)) for side in zip(*ends, strict=True))
-    return PairedTest(
+    return paired_test(
         differences=lows, highest=highs, region=region, rounding_sd=0, test="pooled", complete=True
     )
 

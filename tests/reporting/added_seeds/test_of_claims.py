@@ -7,7 +7,7 @@ from scipy import stats
 
 from activemem import load_study
 from activemem.reporting import Verdict, next_seeds
-from activemem.reporting.claims import PairedTest, check_claims
+from activemem.reporting.claims import check_claims, paired_test
 from activemem.reporting.statistics import look_level, p_over_looks
 
 from ...studies.claims.factories import STUDY_TEXT, make_outcomes, study_with_claims
@@ -206,7 +206,7 @@ def test_adding_until_decided_is_wrong_no_more_often_than_its_level():
     rng, wrong, rounds = np.random.default_rng(0), 0, 2000
     for ends in rng.normal(0, 3, (rounds, 8)).tolist():
         looks = (
-            PairedTest(
+            paired_test(
                 differences=dict(enumerate(ends[:count])),
                 region=(0.0, np.inf),
                 rounding_sd=0.0,

@@ -12,13 +12,13 @@ import scipy
 
 from activemem.reporting import Verdict
 from activemem.reporting.claims import (
-    PairedTest,
     check_claims,
     claims_to_terminal,
     count_verdicts,
     format_seeds,
     legend,
     needs_metrics,
+    paired_test,
     printed_effect,
 )
 from activemem.reporting.statistics import hochberg_threshold
@@ -512,7 +512,7 @@ def test_where_nothing_is_true_a_claim_says_something_wrong_in_no_more_than_five
     chance, wrong, rounds = random.Random(0), 0, 2000
     for _ in range(rounds):
         tried = [
-            PairedTest(
+            paired_test(
                 differences={seed: chance.gauss(0, 1) for seed in range(3)},
                 region=(0.0, math.inf),
                 rounding_sd=0.0,
@@ -571,7 +571,7 @@ def test_nothing_is_advised_where_both_sides_diverged_with_every_seed():
 
 
 def infinite_test(differences, region=(-math.inf, 0.0), test="pooled"):
-    return PairedTest(
+    return paired_test(
         differences=dict(enumerate(differences)), region=region, rounding_sd=0.0, test=test, complete=True
     )
 
