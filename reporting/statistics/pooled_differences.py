@@ -13,7 +13,7 @@ takes the larger of the pooled variance and its own, and its own has fewer degre
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
@@ -157,54 +157,41 @@ def differences_between(
     ]
     counts = [len(found) for found in paired if found]
     if counts and permutation_decides(min(counts), len(counts)):
-        return [_by_permutation(found, level, margin) if found else None for found in paired]
+        return [_difference(found, level, margin, None) if found else None for found in paired]
     pool = pooled_variance(cells)
     own = max((sample_sd(each) or 0.0 for each in paired), default=0.0) ** 2
     variance = _beyond_rounding(max(pool.variance if pool else 0.0, own, 2 * step**2 / 12), cells)
     degrees = pool.degrees if pool else max((count - 1 for count in counts), default=0)
     if not variance or not degrees:
         return [Difference(mean=mean(found), n=len(found)) if found else None for found in paired]
-    return [_by_t(found, variance, degrees, level, margin) if found else None for found in paired]
+    pool = Pool(variance=variance, degrees=degrees)
+    return [_difference(found, level, margin, pool) if found else None for found in paired]
 
 
-def _by_t(
-    pairs: Sequence[float], variance: float, degrees: int, level: float, margin: float | None
-) -> Difference:
-    error, middle = math.sqrt(variance / len(pairs)), mean(pairs)
-    return Difference(
-        mean=middle,
-        n=len(pairs),
-        half_width=error * t_quantile(level, degrees),
-        p=t_test_p(middle / error, degrees),
-        p_within=_p_within(middle, margin, lambda end: t_test_p((middle - end) / error, degrees)),
-        error=error,
-        degrees=degrees,
-    )
+def _difference(pairs: Sequence[float], level: float, margin: float | None, pool: Pool | None) -> Difference:
+    """Test the mean of differences: by a t test with the variance of the pool, or without one by permutation.
 
-
-def _by_permutation(pairs: Sequence[float], level: float, margin: float | None) -> Difference:
-    middle, error = mean(pairs), (sample_sd(pairs) or 0.0) / math.sqrt(len(pairs))
+    The interval has the same variance, or that of the pairs. A small `p_within` shows that the difference is
+    smaller than the margin (Schuirmann 1987).
+    """
+    middle, n, p_within = mean(pairs), len(pairs), None
+    degrees = n - 1 if pool is None else pool.degrees
+    error = (sample_sd(pairs) or 0.0) / math.sqrt(n) if pool is None else math.sqrt(pool.variance / n)
 
     def p_against(end: float) -> float:
-        return paired_p(pair - end for pair in pairs)
+        if pool is None:
+            return paired_p(pair - end for pair in pairs)
+        return t_test_p((middle - end) / error, degrees)
 
+    if margin is not None:
+        p_within = max(map(p_against, (-margin, margin))) if abs(middle) < margin else 1.0
     return Difference(
         mean=middle,
-        n=len(pairs),
-        half_width=error * t_quantile(level, len(pairs) - 1) or None,
+        n=n,
+        half_width=error * t_quantile(level, degrees) or None,
         p=p_against(0.0),
-        p_within=_p_within(middle, margin, p_against),
+        p_within=p_within,
         error=error or None,
-        degrees=len(pairs) - 1,
-        is_permuted=True,
+        degrees=degrees,
+        is_permuted=pool is None,
     )
-
-
-def _p_within(middle: float, margin: float | None, p_against: Callable[[float], float]) -> float | None:
-    """Return the p-value against a difference of `margin` or more in either direction.
-
-    A small p-value shows that the difference is smaller than the margin (Schuirmann 1987).
-    """
-    if margin is None:
-        return None
-    return max(map(p_against, (-margin, margin))) if abs(middle) < margin else 1.0
