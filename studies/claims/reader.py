@@ -243,7 +243,7 @@ def _determines(cells: Iterable[Mapping[str, str]], one: str, other: str) -> boo
     return all(met.setdefault(cell[one], cell[other]) == cell[other] for cell in cells)
 
 
-_FOLDS: Mapping[str, Literal["min", "max", "mean"]] = {"min": "min", "max": "max", "mean": "mean"}
+_REDUCTIONS: Mapping[str, Literal["min", "max", "mean"]] = {"min": "min", "max": "max", "mean": "mean"}
 _EXAMPLE = "loss[mixer=sa]"
 _MAX_COMBINATIONS = 1000  # the most combinations of levels in a loop, and the most comparisons in a claim
 _MAX_ROUNDS = 10 * _MAX_COMBINATIONS
@@ -366,8 +366,8 @@ class _Resolver:
             case syntax.Operation(operator="/"):
                 above, below = self.each(lambda part: self._number(part, bound), node.parts)
                 return Quotient(above, below)
-            case syntax.FunctionCall() if node.function.text in _FOLDS:
-                return self._fold(node, bound)
+            case syntax.FunctionCall() if node.function.text in _REDUCTIONS:
+                return self._reduction(node, bound)
             case syntax.FunctionCall() if node.function.text == "law":
                 return self._law(node, bound)
             case syntax.FunctionCall() if node.function.text in RANKING_FUNCTIONS:
@@ -424,13 +424,13 @@ class _Resolver:
             raise self.fail(node.slow, "expected two different levels, got the same level twice")
         return Speedup(fast=fast, slow=slow)
 
-    def _fold(self, node: syntax.FunctionCall, bound: Bindings) -> Number:
+    def _reduction(self, node: syntax.FunctionCall, bound: Bindings) -> Number:
         """Resolve a call of min, max or mean.
 
         The call combines its arguments, in each round of its loops. A single metric without a loop stands for
         all its cells: `max(loss[task=sort])` is over every mixer; the maximum of a single number is a fault.
         """
-        function, first = _FOLDS[node.function.text], node.arguments[0]
+        function, first = _REDUCTIONS[node.function.text], node.arguments[0]
         if not node.loops and len(node.arguments) == 1:
             found = self._quantities(first, bound) if isinstance(first, syntax.MetricReference) else ()
             if len(found) < 2:
