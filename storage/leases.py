@@ -15,6 +15,7 @@ ended its owner, too. At worst a trial is trained and stored once more, without 
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import socket
@@ -32,6 +33,7 @@ from pydantic import Field
 
 from .checksums import Record, decode_record, encode_record
 from .errors import DamagedError, UnreadableError
+from .files import closed_folder
 from .place import Layout, Place, entries, store_time
 
 LEASE_S: Final = 60.0
@@ -303,7 +305,8 @@ def _exists(place: Place, path: Path) -> bool:
     except FileNotFoundError:
         return False
     except UnreadableError:  # such as a folder, in whose place no lease can be created
-        return True
+        if (closed := closed_folder(path)) is not None:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(closed)) from None
     return True
 
 

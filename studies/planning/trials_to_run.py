@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,9 +62,15 @@ def unfinished_trials(root: Path, study: str | None = None) -> list[UnfinishedTr
             if (unfinished := read_unfinished(path.parent, study)) is not None:
                 found.append(unfinished)
         except (OSError, StoreError) as error:
-            _log.warning("%s; it is skipped", error)
+            _warn_once(f"{error}; it is skipped")
     # a file system lists folders in any order
     return sorted(found, key=lambda each: each.trial.to_json())
+
+
+@cache
+def _warn_once(text: str) -> None:
+    """Log a warning, which further reads of the same store do not repeat."""
+    _log.warning("%s", text)
 
 
 def read_unfinished(folder: Path, study: str | None = None) -> UnfinishedTrial | None:

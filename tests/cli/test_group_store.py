@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from activemem.studies import load_study
+
 from .store_factories import make_partial_store
 
 
@@ -83,6 +85,19 @@ def test_a_folder_that_may_not_be_entered_is_named(run, tiny, forbid, command, f
     done = run(*command, tiny)
     assert done.exit_code == 2
     fault = f"{folder}: no permission to enter this folder; its owner can grant it (chmod g+rx)"
+    assert done.stderr.splitlines()[-1] == fault
+
+
+def test_closed_leases_are_named(run, tiny, forbid):
+    store, trial = make_partial_store(tiny), load_study(tiny).trials[-1].id
+    store.files.checkpoint_dir(trial).mkdir(parents=True)
+    (store.files.checkpoint_dir(trial) / "state.pt").touch()
+    leases = store.leases("run").layout.leases
+    leases.mkdir()
+    forbid(leases, *(leases / f"{trial}-{attempt}" for attempt in range(3)))
+    done = run("study", "status", tiny)
+    assert done.exit_code == 2
+    fault = "results/leases: no permission to enter this folder; its owner can grant it (chmod g+rx)"
     assert done.stderr.splitlines()[-1] == fault
 
 
