@@ -68,10 +68,10 @@ def study_levels(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 def with_task_names(levels: pl.DataFrame, outcomes: pl.DataFrame) -> pl.DataFrame:
     """Move labels of tasks to the column `factor_task`; `task` then has the names of the tasks."""
-    if "task" not in levels.columns:
+    if "task" not in levels.columns or "factor_task" in levels.columns:
         return levels
     named = levels.join(outcomes.select("trial", name="task"), on="trial", how="left", maintain_order="left")
-    if (named["task"] == named["name"]).all():
+    if (named["task"].cast(pl.String) == named["name"]).all():
         return levels
     return named.rename({"task": "factor_task", "name": "task"})
 

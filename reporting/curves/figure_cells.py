@@ -24,7 +24,7 @@ from ...studies.planning.final_values import (
 from ...studies.presentation.kinds import Spread, selected_levels
 from ...studies.presentation.metric_words import in_sentence, with_true_title
 from ...studies.resolve.trial import CellKey, Trial
-from ...studies.schema.factors import ABSENT, level_key, level_name, named_levels, one_line
+from ...studies.schema.factors import ABSENT, SEED, level_key, level_name, named_levels, one_line
 from ...studies.schema.settings import Level
 from ...studies.text.units import number_range
 from ..picked_levels import Picks, pick_cells, pick_note, place_of
@@ -293,7 +293,10 @@ def collect_cells(spec: CellFigure, subject: ResultSubject, metrics: pl.DataFram
         trials=tuple(ends["trial"].unique(maintain_order=True)),
         cells=cells,
         gaps=Counter(ends.filter(~done)["status"]),
-        diverged=Counter(ends.filter(status=ValueStatus.DIVERGED)["cell"]),
+        # a figure by seed has no means that could lack one
+        diverged=Counter(
+            ends.filter(status=ValueStatus.DIVERGED)["cell"] if SEED not in spec.roles.values() else ()
+        ),
         statuses={tuple(place): combined_status(statuses).text for *place, statuses in places.iter_rows()},
         lacks_whole_dev=lacks_whole_dev,
     )

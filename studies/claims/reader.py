@@ -22,6 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain, permutations, product
+from string import ascii_lowercase
 from typing import Literal, TypeVar, cast
 
 from ...errors import FaultCollector, nearest, nearest_hint
@@ -547,7 +548,9 @@ class _Resolver:
         if function in RANKING_FUNCTIONS and (name := next(whole, None)):  # it names each cell, as in a zip
             start = self._faults.text[node.start : node.end].removesuffix("]")
             start += ", " if "[" in start else "["
-            advice = f"write {function}({start}{name}={name[0]}] for {name[0]} in {name})"
+            used = set(re.findall(r"\w+", self._faults.text))
+            each = next(letter for letter in (name[0], *ascii_lowercase) if letter not in used)
+            advice = f"write {function}({start}{name}={each}] for {each} in {name})"
         raise self.fail(node, f"{rule}, but {' and '.join(names)} have no level here: {advice}")
 
     # levels and sets of levels, with variables substituted

@@ -94,6 +94,8 @@ def test_labels_of_tasks_have_their_own_column(store):
     labelled = with_task_names(levels_frame([("a" * 16, {"task": "short"}), ("b" * 16, {})]), outcomes)
     frame = trials_frame(outcomes, labelled)
     assert frame.select("factor_task", "task").rows() == [("short", "sort"), (None, "sort")]
+    numbers = with_task_names(levels_frame([("a" * 16, {"task": 4})]), outcomes)
+    assert numbers.select("factor_task", "task").rows() == [(4, "sort")]
     course = metrics_frame(store.metrics().lazy(), labelled).collect()
     assert course.select("factor_task", "task").unique().rows() == [("short", "sort")]
 

@@ -193,6 +193,11 @@ def test_a_mean_without_a_diverged_seed_is_marked_and_never_on_a_front(study, fr
     assert [point.diverged for line in only(front).lines for point in line.points].count(1) == 1
     assert {point.diverged for point in only(front).front} == {0}
     assert front.notes[1] == "Cross, never on the front: without the seeds that diverged."
+    seeds = make_curve(
+        study, strayed, kind="line", value="max_length", x="filter", series="seed",
+        select={**select, "mixer": "sa"},
+    )  # fmt: skip
+    assert {point.diverged for each in only(seeds).lines for point in each.points} == {0}
 
 
 def test_bars_are_points_where_zero_is_far(drawn):
