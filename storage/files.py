@@ -17,8 +17,6 @@ from typing import BinaryIO, Final
 
 from .errors import UnreadableError
 
-_READ_BY_OTHERS: Final = stat.S_IRGRP | stat.S_IROTH
-
 
 def temporary_name(name: str) -> str:
     """Return a new hidden name for a file that is being written."""
@@ -61,7 +59,7 @@ def keep_readers(path: Path, replaced: Iterable[Path]) -> None:
     """Let the group and all others read a new file if they may read one of the files that it replaces."""
     for each in replaced:
         with suppress(OSError):  # it was removed meanwhile, or the file system has no modes
-            path.chmod(stat.S_IMODE(path.stat().st_mode | each.stat().st_mode & _READ_BY_OTHERS))
+            path.chmod(stat.S_IMODE(path.stat().st_mode | each.stat().st_mode & 0o044))
 
 
 def put_in_place(temporary: Path, path: Path) -> None:
@@ -95,10 +93,9 @@ def _make_folder(folder: Path) -> None:
 
 def closed_folder(path: Path) -> Path | None:
     """Return the folder that this process may not enter: `path` or one above it; None if there is none."""
-    closed = [each for each in reversed(path.parents) if not os.access(each, os.X_OK)]
-    if not closed and path.is_dir() and not os.access(path, os.R_OK | os.X_OK):
-        closed = [path]
-    return closed[0] if closed else None
+    above = (each for each in reversed(path.parents) if not os.access(each, os.X_OK))
+    own = path if os.path.isdir(path) and not os.access(path, os.R_OK | os.X_OK) else None  # noqa: PTH112 -- never raise
+    return next(above, own)
 
 
 _IRREGULAR: Final = "expected a file, got a folder, a pipe, a broken link or the like"

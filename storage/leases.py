@@ -223,16 +223,14 @@ class Leases:
         An owner on another machine counts as gone at the first call if the file is older than `KEPT_S` by the
         clock of this machine.
         """
-        found = {trial: self.find(trial, attempt) for trial, attempt in attempts.items()}
-        held = set[str]()
-        for trial, lease in found.items():
-            if lease is not None and not (lease.ended or lease.gone):
-                with suppress(FileNotFoundError):  # in a bucket, or ended meanwhile
-                    written = self.layout.lease(trial, lease.attempt).stat().st_mtime
-                    if time.time() - written > KEPT_S:
-                        continue
-                held.add(trial)
-        return frozenset(held)
+        found = (self.find(trial, attempt) for trial, attempt in attempts.items())
+        alive = [lease for lease in found if lease is not None and not (lease.ended or lease.gone)]
+        old = set[str]()
+        for lease in alive:
+            with suppress(FileNotFoundError):  # in a bucket, or ended meanwhile
+                written = self.layout.lease(lease.trial, lease.attempt).stat().st_mtime
+                old |= {lease.trial} if time.time() - written > KEPT_S else set()
+        return frozenset(lease.trial for lease in alive) - old
 
     def last_sweep(self) -> bytes:
         """Return a token that changes when leases are removed, so that the store must be read again."""

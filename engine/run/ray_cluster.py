@@ -212,9 +212,7 @@ class EventCallback(_NeverPickled, tune.Callback):
         if _is_loss_of_node(error):
             lost = self._searcher.trials_of(trial.trial_id)
             record_stops(self._store, lost)
-            _log.warning(
-                "a node of the cluster is lost; another worker continues %s", plural(len(lost), "trial")
-            )
+            _log.warning("a node is lost; another worker continues %s", plural(len(lost), "trial"))
         self._searcher.worker_lost(trial.trial_id, (str(error).strip() or repr(error)).splitlines()[-1])
 
 

@@ -210,19 +210,19 @@ def _make_look() -> Callable[[], Code]:
     """
 
     def look() -> Code:
-        import hashlib  # noqa: PLC0415 -- these modules belong to the worker
+        import contextlib  # noqa: PLC0415 -- these modules belong to the worker
+        import hashlib  # noqa: PLC0415
         import importlib  # noqa: PLC0415
         import os  # noqa: PLC0415
         from pathlib import Path  # noqa: PLC0415
 
+        code: Code = {"folder": "", "version": "", "digest": "", "fault": ""}
         try:
             package = importlib.import_module("activemem")
         except Exception as error:  # noqa: BLE001 -- another package of that name may raise anything
-            fault = " ".join(f"{type(error).__name__}: {error}".split())
-            return {"folder": "", "version": "", "digest": "", "fault": fault}
+            return {**code, "fault": " ".join(f"{type(error).__name__}: {error}".split())}
         if package.__file__ is None:
-            folder, fault = str(next(iter(package.__path__))), "no package is there"
-            return {"folder": folder, "version": "", "digest": "", "fault": fault}
+            return {**code, "folder": str(next(iter(package.__path__))), "fault": "no package is there"}
         root, digest = Path(package.__file__).resolve().parent, hashlib.sha256()
         for folder, folders, files in os.walk(root):
             if "__init__.py" not in files:  # tests, documents, environments and results are not the package
@@ -234,11 +234,10 @@ def _make_look() -> Callable[[], Code]:
                     path = Path(folder, name)
                     content = hashlib.sha256(path.read_bytes()).digest()
                     digest.update(path.relative_to(root).as_posix().encode() + b"\0" + content)
-        version = f"{package.__version__}, commit "
-        try:
-            version += importlib.import_module("activemem.engine.trial.commit").commit() or "unknown"
-        except Exception:  # noqa: BLE001 -- another release may differ
-            version += "unknown"
+        commit = None
+        with contextlib.suppress(Exception):  # another release may differ
+            commit = importlib.import_module("activemem.engine.trial.commit").commit()
+        version = f"{package.__version__}, commit {commit or 'unknown'}"
         return {"folder": str(root), "version": version, "digest": digest.hexdigest()[:16], "fault": ""}
 
     return look
@@ -259,10 +258,8 @@ def code_fault(driver: Code, worker: Code) -> str | None:
         return f"{expected}, but the import{place} failed: {worker['fault']}"
     if worker["digest"] == driver["digest"]:
         return None
-    expected, got = (
-        f"activemem {each['version']} (files {each['digest'][:8]}), in {each['folder']}"
-        for each in (driver, worker)
-    )
+    form = "activemem {version} (files {digest:.8}), in {folder}"
+    expected, got = form.format_map(driver), form.format_map(worker)
     return f"expected {expected}; got {got}: install the same version, with the same files, on all nodes"
 
 

@@ -65,7 +65,7 @@ def test_a_lost_node_is_one_line_and_a_dead_worker_none(run, caplog):
     run.lose_worker("first", UNAVAILABLE)
     run.searcher.suggest("second")
     run.lose_worker("second", died("the process was killed"))
-    assert caplog.messages == ["a node of the cluster is lost; another worker continues 1 trial"]
+    assert caplog.messages == ["a node is lost; another worker continues 1 trial"]
 
 
 def test_trials_that_always_lose_their_worker_are_given_up_with_the_last_reason(run):
