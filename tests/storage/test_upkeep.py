@@ -231,7 +231,7 @@ def test_a_study_with_a_file_of_another_user_is_not_forgotten(root):
     (path,) = (root / "trials").glob("*/*.parquet")
     study = path.parent.name
     path.chmod(0)
-    with pytest.raises(StoreError, match="no permission to read it"):
+    with pytest.raises(StoreError, match="no permission to read 1 of the files of"):
         store.upkeep.forget(study, [make_trial_id(1)])
     path.chmod(0o600)
     assert len(store.trials()) == 1
