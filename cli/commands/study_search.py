@@ -6,18 +6,20 @@ import shlex
 import sys
 from pathlib import Path
 from textwrap import wrap
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ... import cli, reporting, studies, tracking
-from ...studies.study import Study
 from ...studies.text.errors import StudyError, command_line
 from ...studies.text.units import degrees_of_freedom, plural
 from ..json_output import print_json, print_json_line, print_page
 from ..options import JsonOption, OverridesOption, ResultsOption, StudyFile, number_option
 from ..output import EXIT_FAILED, EXIT_WRONG_INPUT, output_width, print_stderr, print_stdout, waiting
 from .study import StudyName, app
+
+if TYPE_CHECKING:
+    from ...studies.study import Study
 
 
 @app.command()

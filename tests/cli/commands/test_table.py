@@ -71,7 +71,7 @@ def test_a_papers_table_shows_our_numbers_once_the_study_has_run(run, tiny):
     make_partial_store(tiny)
     result = run("table", "render", "--paper", "active-memory-transformer", "--table", "table4")
     assert result.exit_code == 0
-    assert "  conv(k=3)                  *9.5 ± 0.7*   diverged a,b" in result.stdout
+    assert "  conv(k=3)                  *9.5 ± 0.7*    diverged a,b" in result.stdout
     assert "  persistent_conv" in result.stdout
     assert "  study tiny · 7 of 8 trials" in result.stdout
 
