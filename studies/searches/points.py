@@ -186,15 +186,16 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
         points=tuple(sorted(found, key=lambda point: (point.finished, point.trials))),
         gaps=Counter(status for status in statuses if status != ValueStatus.DONE),
         trained=tuple(trained),
-        outside=_count_outside(study, outcomes),
+        outside=_count_outside(study, outcomes, search),
     )
 
 
-def _count_outside(study: Study, outcomes: pl.DataFrame) -> int:
+def _count_outside(study: Study, outcomes: pl.DataFrame, search: SearchSource) -> int:
     """Count a search's own trials that its present file excludes, without those of a grid of its name."""
-    own, dimensions = outcomes.filter(study=study.name), study.dimensions.keys()
+    known = {*study.dimensions, *study.factors, search.settings.fidelity}
+    own = outcomes.filter(study=study.name)
     return count_other_points(
-        study, own.filter([bool(json.loads(each).keys() & dimensions) for each in own["factors"]])
+        study, own.filter([json.loads(each).keys() <= known for each in own["factors"]])
     )
 
 
