@@ -7,7 +7,7 @@ recipe, has its value in each of them, but counts once for the pooled variance.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -567,7 +567,7 @@ _Group = tuple[str, str, CellKey]
 class ComparableCells:
     """The cells of a study, grouped by task and its settings.
 
-    A group's cells are used together to estimate a variance; `words` says which cells these are. `trials`
+    A group's cells are used together to estimate a variance; `words_for` says which cells these are. `trials`
     maps each cell to its trials by seed. `value` returns a metric of one trial.
     """
 
@@ -581,21 +581,30 @@ class ComparableCells:
         first = {place: next(iter(each.values())) for place, each in trials.items()}
         self._tasks = {place: trial.settings.task.model_dump_json() for place, trial in first.items()}
         self._is_grid = study.design.is_grid
-        self.words = (
-            "all cells with the same task"
-            + (" and the levels that both sides share" if self._is_grid else ", whatever their other levels")
-            + (", without those behind a gate of the claim" if study.gates.held() else "")
-        )
-        self._pools: dict[tuple[_Group, tuple[int, ...], frozenset[CellKey]], Pool | None] = {}
+        self._has_gates = bool(study.gates.held())
+        self._pools: dict[Hashable, Pool | None] = {}  # by the arguments of `_values`
+
+    def words_for(self, claim: Claim) -> str:
+        """Return which cells a claim's pooled variance is estimated from."""
+        cells = "the claim's picked cells" if claim.spec.over else "all cells"
+        others = " and the levels that both sides share" if self._is_grid else ", whatever their other levels"
+        gates = ", without those behind a gate of the claim" if self._has_gates else ""
+        return f"{cells} with the same task{others}{gates}"
 
     def pool(
-        self, weights: Mapping[Quantity, float] | None, seeds: tuple[int, ...], *, of_others: bool = False
+        self,
+        claim: Claim,
+        weights: Mapping[Quantity, float] | None,
+        seeds: tuple[int, ...],
+        *,
+        of_others: bool = False,
     ) -> Pool | None:
         """Estimate how much a weighted sum of quantities varies between seeds, from all comparable cells.
 
-        With `of_others`, the cells of the sum itself are left out. Return None without weights, and with too
-        few values. Logarithms are only comparable with each other. The degrees of freedom of a sum of
-        variances are Satterthwaite's (1946).
+        In a claim with picked levels these are its own cells, since levels that nobody would choose say
+        nothing of the chosen ones. With `of_others`, the cells of the sum itself are left out. Return None
+        without weights, and with too few values. Logarithms are only comparable with each other. The degrees
+        of freedom of a sum of variances are Satterthwaite's (1946).
         """
         if not weights:
             return None
@@ -605,6 +614,10 @@ class ComparableCells:
 
         parts: list[tuple[float, Pool]] = []
         left_out = frozenset(cell_key(each.cell) for each in weights) if of_others else frozenset[CellKey]()
+        picked: frozenset[CellKey] | None = None
+        if claim.spec.over:
+            named = (each for one in claim.comparisons for each in iter_quantities(one))
+            picked = frozenset(cell_key(each.cell) for each in named)
         for (metric, settings), members in groupby(sorted(weights, key=task), key=task):
             quantities = list(members)
             # effects that all cells of a seed share drop out only if the weights of a group add up to 0
@@ -613,8 +626,9 @@ class ComparableCells:
             shared: CellKey = frozenset()
             if self._is_grid:
                 shared = frozenset.intersection(*(cell_key(each.cell) for each in quantities))
+                shared = frozenset(pair for pair in shared if pair[0] not in claim.spec.over)
             group = (metric, settings, shared)
-            key = (group, seeds, left_out)
+            key = (group, seeds, left_out, picked)
             if key not in self._pools:
                 self._pools[key] = pooled_variance(self._values(*key))
             if (pool := self._pools[key]) is None:
@@ -629,13 +643,20 @@ class ComparableCells:
         # rounded down, so that the interval is rather too wide than too narrow
         return Pool(variance=variance, degrees=int(variance**2 / weight))
 
-    def _values(self, group: _Group, seeds: tuple[int, ...], left_out: frozenset[CellKey]) -> list[Values]:
+    def _values(
+        self,
+        group: _Group,
+        seeds: tuple[int, ...],
+        left_out: frozenset[CellKey],
+        picked: frozenset[CellKey] | None,
+    ) -> list[Values]:
         metric, settings, shared = group
         # cells of recipes that do not use a factor share their trials, which count once
         distinct = {
             frozenset(trial.id for trial in trials.values()): trials
             for place, trials in self._trials.items()
             if shared <= place and place not in left_out and self._tasks[place] == settings
+            if picked is None or place in picked
         }
         return [
             {

@@ -162,7 +162,7 @@ def check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimResu
             notes=(
                 *results.notes(each, claim),
                 *_notes(test, results.saturation(each), labels[each], verdicts[each], judged.verdict),
-                *_doubts_of_pool(each, results, test, {verdicts[each], judged.verdict}),
+                *_doubts_of_pool(each, claim, results, test, {verdicts[each], judged.verdict}),
             ),
             decides_part=each in judged.parts,
         )
@@ -178,7 +178,7 @@ def check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimResu
         looks=counts,
         needed=judged.needed if judged.verdict in OPEN else None,
         seeds=len(results.seeds),
-        comparable_words=results.comparable.words,
+        comparable_words=results.comparable.words_for(claim),
         small=small and bool(claim.spec.source),
     )
 
@@ -208,7 +208,11 @@ def _notes(
 
 
 def _doubts_of_pool(
-    comparison: Comparison, results: CellResults, test: PairedTest, verdicts: Collection[Verdict]
+    comparison: Comparison,
+    claim: Claim,
+    results: CellResults,
+    test: PairedTest,
+    verdicts: Collection[Verdict],
 ) -> Iterator[Note]:
     """Yield a note if a claim is decided by a pooled test of cells that vary far more than all others."""
     own = test.own_spread
@@ -216,7 +220,7 @@ def _doubts_of_pool(
         return  # with calmer other cells, the own spread is above the pooled one
     weights = _difference(comparison, results).weights
     seeds = next((each for each in results.looks if len(each) == test.n), results.looks[-1])
-    others = results.comparable.pool(weights, seeds, of_others=True)
+    others = results.comparable.pool(claim, weights, seeds, of_others=True)
     if others is not None and own > WIDER * math.sqrt(others.variance):
         yield Note(kind="spread", where="spread", what=f"other cells vary less than 1 / {WIDER:g} as much")
 
@@ -236,7 +240,7 @@ def comparison_tests(
     names = {each.metric for each in iter_quantities(comparison)}
     found: list[PairedTest] = []
     left, right = map(results.values_of, number_parts(comparison))
-    both = _difference(comparison, results)
+    both, pool = _difference(comparison, results), results.comparable.pool
     complete = not results.gaps(comparison)
     alpha = look_level(tuple(map(len, results.looks)), 1 - claim.spec.level)
     at_bound = results.saturation(comparison) is not None
@@ -257,7 +261,7 @@ def comparison_tests(
                 exact=bool(names) and names <= set(ANALYTIC_COSTS),
                 ties=sum(one == other and all(map(math.isinf, one)) for one, other in sides),
                 at_bound=at_bound,
-                pool=results.comparable.pool(both.weights, seeds) if claim.spec.test == "pooled" else None,
+                pool=pool(claim, both.weights, seeds) if claim.spec.test == "pooled" else None,
                 family=family,
                 alpha=alpha,
             )

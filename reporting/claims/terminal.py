@@ -129,7 +129,10 @@ def _sentences_of_intervals(checked: Sequence[ClaimResult]) -> Iterator[str]:
     if pooled:
         known = sorted(int(each.degrees) for each in pooled if each.degrees and each.test == "pooled")
         degrees = f" ({degrees_of_freedom(known)})" if known else ""
-        pool = f"the larger of their own and that of {checked[0].comparable_words}{degrees}"
+        cells = " or ".join(
+            {bool(each.spec.over): each.comparable_words for each in reversed(checked)}.values()
+        )
+        pool = f"the larger of their own and that of {cells}{degrees}"
         yield (
             "Tested by that interval, which assumes normal differences. Their variance is "
             f"{'their own' if found == {'t'} else pool}, and at least that of rounding."

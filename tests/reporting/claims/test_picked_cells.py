@@ -51,6 +51,17 @@ def key_of(trial):
     return trial.levels["mixer"], trial.levels["lr"]
 
 
+def test_levels_that_are_not_picked_change_no_interval():
+    of = study("accuracy[mixer=sa] > accuracy[mixer=conv(k=3)] + 0.05")
+    calm = {
+        ("sa", 3e-3): [(0.4, 90), (0.5, 90), (0.6, 91)],
+        ("conv(k=3)", 1e-3): [(0.2, 8), (0.3, 8), (0.4, 9)],
+    }
+    (one,), (other,) = (check_claims(of, outcomes(of, {**SA, **CONV}, each)) for each in ({}, calm))
+    assert (one.deciding.interval, one.deciding.degrees) == (other.deciding.interval, other.deciding.degrees)
+    assert one.deciding.degrees == 2
+
+
 def test_a_cell_has_the_level_that_is_best_by_the_other_metric():
     of = study(CLAIM)
     (one,) = check_claims(of, outcomes(of, SA, CONV))
