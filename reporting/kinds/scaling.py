@@ -339,7 +339,7 @@ def _row(spec: ScalingTable, metric: Metric, found: SeriesLaw, notes: Footnotes)
             yield interval_cell(found_offset, metric.format, law.n)
         elif spec.offset:
             yield _EMPTY
-        yield number_cell(law.coefficient, f"{law.coefficient:.4g}", law.n)
+        yield number_cell(law.coefficient, f"{law.coefficient:.4g}".replace("inf", "∞"), law.n)
     yield number_cell(float(len(found.fitted)), str(len(found.fitted)))
     for cell in found.held_out:
         yield interval_cell(law.next_cell(cell.cost), metric.format, law.n) if law else _EMPTY
@@ -380,9 +380,9 @@ def _sentences(spec: ScalingTable, metric: Metric, cost: Metric, found: Laws) ->
     yield f"{subject.removesuffix('.')}."
     law = "y = offset + a xᵇ" if spec.offset else "y = a xᵇ"
     yield f"Law: {law}, by least squares on the logarithms of the cells' geometric means; a cell counts once."
-    has_intervals = any(each.law and each.law.error is not None for each in found.series.values())
-    if has_intervals:
-        yield f"In brackets: 95 % intervals (t, degrees of freedom: cells − {3 if spec.offset else 2})."
+    tested = [each.law for each in found.series.values() if each.law and each.law.error is not None]
+    if has_intervals := bool(tested):
+        yield f"In brackets: 95 % intervals (t, degrees of freedom: cells − {_fitted_numbers(tested)})."
         yield "Their variance is that of cells around the law, or of their means over seeds if it is larger."
     if spec.offset:
         from ..statistics.power_law import MIN_OFFSET_CELLS  # noqa: PLC0415 -- loads NumPy
@@ -395,6 +395,19 @@ def _sentences(spec: ScalingTable, metric: Metric, cost: Metric, found: Laws) ->
     if spec.baseline is not None:
         how = "p: Welch's t test, with the variances of both laws; Holm over the rows"
         yield f"Difference: of the exponent from that of {level_name(spec.baseline)}; {how}."
+    yield from _unfit_sentence(found)
+
+
+def _fitted_numbers(laws: Sequence[PowerLaw]) -> str:
+    """Return how many numbers the laws fit, as text: 2, and 3 with an offset."""
+    numbers = {2 + (law.offset is not None) for law in laws}
+    return "3, or − 2 without an offset" if len(numbers) > 1 else str(*numbers)
+
+
+def _unfit_sentence(found: Laws) -> Iterator[str]:
+    """Yield a sentence on the trials that no law can use, if there are any."""
+    if found.unfit:
+        yield f"Without a logarithm: {found.unfit} trials with a number of 0 or less, or without a cost."
 
 
 def _series(spec: ScalingFigure, found: Laws, names: Sequence[str]) -> Iterator[ScalingSeries]:
@@ -450,25 +463,25 @@ def _notes(series: Sequence[ScalingSeries], names: Sequence[str], found: Laws) -
     laws = [each.law for each in series if each.law]
     if laws:
         has_offset = any(each.law and each.law.offset is not None for each in found.series.values())
+        tested = [each.law for each in found.series.values() if each.law and each.law.exponent_interval]
         what, own = (
             ("a power law", "± half of its") if not has_offset else ("a power law with an offset", "with its")
         )
         yield f"Line: {what}, by least squares on the points' logarithms" + (
             f"; band: 95 % interval of the line; beside it: its exponent {own} 95 % interval"
-            f" (t, degrees of freedom: points − {2 + has_offset})."
-            if any(law.exponent_interval for law in laws)
+            f" (t, degrees of freedom: points − {_fitted_numbers(tested)})."
+            if tested
             else "; next to it: its exponent, without an interval for so few points."
         )
     if predicted := [point for law in laws for point in law.predicted]:
         yield "Filled point: excluded from the fit; thin line: the law's prediction" + (
-            "; pale band: its 95 % interval." if predicted[0].low is not None else "."
+            "; pale band: its 95 % interval." if any(point.low is not None for point in predicted) else "."
         )
     for name, each in zip(names, found.series.values(), strict=True):
         whys = [each.remark] if each.remark and (each.law is None or each.law.offset is not None) else []
         whys += (f"no filled point: {why}" for cell in each.held_out if not cell.results for why in cell.gaps)
         yield from (f"{name}: {why}." if name else f"{why[:1].upper()}{why[1:]}." for why in whys)
-    if found.unfit:
-        yield f"Without a logarithm: {found.unfit} trials with a number of 0 or less, or without a cost."
+    yield from _unfit_sentence(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

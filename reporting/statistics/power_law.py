@@ -28,6 +28,8 @@ _STEEPEST = -100.0  # its smallest exponent, times the range of the logarithms o
 _STARTS = (0.0, 0.5, 0.9)  # the offsets where the search for the best one begins, as shares of the lowest y
 _TOLERANCE = 1e-14
 
+_MAX_POWER = 709.0  # the exponential of a larger number is no float
+
 _ROUNDING = 1e-12  # smaller deviations relative to the values count as zero
 
 
@@ -52,7 +54,7 @@ class PowerLaw:
         self.n, self.error, self._parameters, self._center = n, error, parameters, center
         self._covariance = covariance
         level, self.exponent, *offset = map(float, parameters)
-        self.coefficient = math.exp(level - self.exponent * center)
+        self.coefficient = _exp(level - self.exponent * center)
         self.offset = offset[0] if offset else None
         self.half_width = None if offset else self._half_width(np.array([0.0, 1.0]))
         self.exponent_interval: tuple[float, float] | None = None
@@ -65,8 +67,8 @@ class PowerLaw:
         logs, rows = _evaluate(self._parameters, np.array([math.log(x) - self._center]))
         middle, half = float(logs[0]), self._half_width(rows[0], own)
         if half is None:
-            return Interval(math.exp(middle))
-        return Interval(math.exp(middle), math.exp(middle - half), math.exp(middle + half))
+            return Interval(_exp(middle))
+        return Interval(_exp(middle), _exp(middle - half), _exp(middle + half))
 
     def next_cell(self, x: float) -> Interval:
         """Predict the result of a new cell with the cost x. The interval includes its own deviation."""
@@ -81,6 +83,11 @@ class PowerLaw:
             return None
         quantile = t_quantile(LEVEL, self.n - len(self._parameters))
         return quantile * self.error * math.sqrt(float(row @ self._covariance @ row) + own)
+
+
+def _exp(power: float) -> float:
+    """Return e to this power; infinity if it is too large for a float."""
+    return math.exp(power) if power < _MAX_POWER else math.inf
 
 
 def exponent_difference(law: PowerLaw, other: PowerLaw) -> tuple[Interval, float] | None:

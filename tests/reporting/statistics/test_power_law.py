@@ -97,3 +97,9 @@ def test_intervals_of_the_laws_hold_as_often_as_they_say():
         held += [low <= value <= high for (low, high), value in zip(intervals, true, strict=True)]
     assert (held / draws >= 0.90).all()
     assert (held / draws <= 0.995).all()
+
+
+def test_a_law_too_steep_for_its_coefficient_still_predicts():
+    law = fit_power_law([(1e10, 2.0), (2e10, 1.0), (4e10, 1.0), (8e10, 1.0)], 0.01, offset=True)
+    assert law.coefficient == math.inf
+    assert law.at(2e10).value == pytest.approx(1, abs=1e-6)
