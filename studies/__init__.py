@@ -1,6 +1,8 @@
 """Studies: TOML files and the trials that they define, before anything runs.
 
-`study` finds and loads a study. `last_run` finds recorded studies, and `new_study` writes a first file.
+`study` finds and loads a study. `last_run` loads studies as the store has recorded them, `late_changes` tells
+what changed after there were results, and `outlines` counts the trials of studies that are only listed.
+`new_study` writes a first file.
 
 `text` reads TOML and keeps line numbers. `schema` has the tables and keys that decide what is trained;
 `presentation` has the tables and keys for tables and figures. `own_data` reads the user's files, and

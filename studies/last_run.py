@@ -1,33 +1,23 @@
-"""Loading of studies as they last ran.
-
-The store keeps their text and overrides. For an untrained study, an outline gives the number of trials,
-counted from its design.
-"""
+"""Loading of studies as they last ran, from the text and overrides that the store has kept."""
 
 from __future__ import annotations
 
-import json
 import logging
-import operator
 import os
 import shlex
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from ..errors import check_arguments, hint
 from ..plugins import inline_codes, is_inline, loaded_files, loading_advice
 from ..storage import Store, StoreError, open_store, store_fault
-from ..storage.rows import KEY_COLUMNS, has_trial
-from ..storage.trial_files import STARTS_FILE, read_begun
-from .resolve.trial import cell_key, code_owner, first_of_each_kind, settings_from_json, training_id
-from .schema.factors import SEED, as_list
+from ..storage.rows import KEY_COLUMNS
+from .resolve.trial import code_owner
 from .study import (
     Study,
     follow_rounds,
@@ -36,100 +26,13 @@ from .study import (
     kind_of_name,
     load_recorded_study,
     load_study,
-    read_size,
     shipped_studies,
 )
-from .text.document import Diagnostics, parse_document, read_document
+from .text.document import read_document
 from .text.errors import StudyError, StudyFault, command_line
-from .text.strict_model import as_table
 from .text.units import plural
 
-if TYPE_CHECKING:
-    from .claims.comparisons import Claim, ClaimSpec
-
 _log = logging.getLogger(__name__)
-
-Traits = tuple[Any, ...]
-"""The values of the keys by which an outline distinguishes trials."""
-
-_KEYS = (
-    *(("task", "name"), ("model", "d_model"), ("train", "batch_size"), ("train", "epochs")),
-    ("train", "steps_per_epoch"),
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StudyOutline:
-    """The title and the number of trials of a study that is not loaded in full.
-
-    `held` counts the trials that gates hold back before the first run.
-    """
-
-    title: str
-    trials: int
-    held: int = 0
-
-
-def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
-    """Return the title and the number of trials of a study file, or None if the study must be loaded.
-
-    A study must be loaded if one of its trials may be among those with the `known` traits, because a store
-    may then have the trial. It must also be loaded if the file has faults, and if cells may be left out for
-    their size. A search has the trials that it requests; whether its space has as many is not counted.
-    """
-    try:
-        document = read_document(path)
-        own = traits(document.data)
-        # a missing key or a hole may have any value in a trial
-        is_open = [value is None or (isinstance(value, str) and "{" in value) for value in own]
-        if any(all(map(operator.or_, is_open, map(operator.eq, own, each))) for each in known):
-            return None
-        if "search" in document.data:
-            study = load_study(path)
-            assert study.search is not None
-            return StudyOutline(title=study.title, trials=study.search.requested_trials)
-    except StudyError:
-        return None
-    diagnostics = Diagnostics(document)
-    header, trials, held = read_size(diagnostics)
-    if header is None or diagnostics.faults or header.limits:
-        return None
-    return StudyOutline(title=header.title, trials=trials, held=held)
-
-
-def traits(tables: Mapping[str, Any]) -> Traits:
-    """Return the traits of a trial or study, such as task, width and batch size.
-
-    These are also the epochs and the steps per epoch. Two studies can share a trial only if their traits are
-    equal, which is faster to compare than the trials. `tables` are a trial's settings or the tables of a
-    study file. A missing key has the value None.
-    """
-    return tuple(as_table(tables.get(table)).get(key) for table, key in _KEYS)
-
-
-def known_traits(
-    store: Store, loaded: Iterable[Study] = (), stored: pl.DataFrame | None = None
-) -> set[Traits]:
-    """Return the traits of all trials in a store or in the loaded studies.
-
-    `stored` are the trials of the store, if they have been read already.
-    """
-    trials = [trial for study in loaded for trial in study.trials]
-    kinds = [each.settings for each in first_of_each_kind(trials)]
-    found: set[Traits] = {tuple(getattr(getattr(each, table), key) for table, key in _KEYS) for each in kinds}
-    other = ~has_trial(trial.id for trial in trials)
-    texts = list[str]()
-    stored = store.trials(columns=KEY_COLUMNS) if stored is None else stored
-    if len(stored.filter(other)):
-        settings = store.trials(columns=(*KEY_COLUMNS, "settings")).filter(other)["settings"]
-        texts += settings.str.replace(r'"seed":\d+', '"seed":0').unique().to_list()
-    for path in store.files.checkpoints_folder(STARTS_FILE).glob(f"*/{STARTS_FILE}"):
-        with suppress(OSError, StoreError):  # `unfinished_trials` reports these errors
-            texts += [] if (begun := read_begun(path.parent)) is None else [begun[0].settings]
-    for text in texts:
-        with suppress(ValueError, RecursionError, AttributeError):
-            found.add(traits(json.loads(text)))
-    return found
 
 
 def load_last_run(
@@ -258,147 +161,6 @@ def other_files(study: Study, store: Store) -> list[str]:
     return [each for each in known if each and each != own and Path(each).exists()]
 
 
-def describe_max_seeds(study: Study, store: Store) -> str:
-    """Return a note if `max_seeds` has changed or has no effect, or if seeds were added by hand, else ""."""
-    now = study.header.max_seeds
-    if not study.asks_for_seeds:
-        without = "the study has no claim, and no table with smallest_difference"
-        return "" if now is None else f"max_seeds = {now} changes nothing: {without}"
-    record = store.records.load(study.name)
-    if record is None or not (last := as_table(_tables_of(record).get("study"))):
-        return ""
-    before, rows = last.get("max_seeds"), store.trials(columns=KEY_COLUMNS)
-    ended = rows.filter(pl.col("study") == study.name)["trial"].n_unique()
-    if before == now or not ended:
-        return describe_added_seeds(study, store)
-    when = f"max_seeds was {'not set' if before is None else before} when {plural(ended, 'trial')} ended"
-    if now is None:
-        return f"{when}: trials stay, but verdicts are no longer corrected for several looks at the results"
-    change = "stricter, since claims are tested several times"
-    change = change if before is None else "corrected for tests at other numbers of seeds"
-    later = _seeds_of(record).difference(study.seeds)
-    is_advice = before is None and now == len(study.seeds) + len(later)  # of `describe_added_seeds`
-    valid = "" if is_advice and later else "; this is valid only if you have not seen a result yet"
-    return f"{when}: trials stay, but verdicts are now {change}{valid}"
-
-
-def describe_added_seeds(study: Study, store: Store) -> str:
-    """Return a note if seeds were added to a study's file after there were results, else ""."""
-    before = seeds_before(study, store)
-    if not before or not set(before) < set(study.seeds):  # an override has other seeds than the file
-        return ""
-    told = f"the study had results for {plural(len(before), 'seed')} before it got {len(study.seeds)}: the"
-    if (most := study.header.max_seeds) is not None:
-        keep = f"to account for it, set seed = {list(before)} and keep max_seeds = {most}"
-        return f"{told} error level of its verdicts leaves out the look at {len(before)} seeds; {keep}"
-    return (
-        f"{told} error level of its verdicts is that of a single look; to account for both looks, set "
-        f"seed = {list(before)} and max_seeds = {len(study.seeds)}"
-    )
-
-
-def claim_ages(study: Study, store: Store) -> dict[str, int]:
-    """Return how many trials of a study had ended when each of its claims was first recorded by a run.
-
-    Trials count that have a task, and the data, of the claim's cells, also if their other settings differ.
-    The key of a claim is what it tests: another statement or level is another claim. A claim that no run has
-    recorded has the number of trials by now. A study without a record, such as a copy with another name,
-    has the claims of the studies that trained its trials. Without a record that knows claims, as in a clone,
-    all are 0.
-    """
-    done = store.trials(columns=(*KEY_COLUMNS, "status", "settings")).filter(status="done")
-    in_cells = has_trial(trial.id for trial in study.cells)
-    is_recorded = store.records.load(study.name) is not None
-    names = [study.name] if is_recorded else done.filter(in_cells)["study"].unique().to_list()
-    records = [record for name in names if (record := store.records.load(name)) and "claims" in record]
-    own = done.filter(in_cells | (pl.col("study") == study.name)) if records else done.clear()
-    ended = Counter(_data_of(json.loads(settings)) for settings in own["settings"])
-    data = {
-        cell_key(trial.levels): _data_of(trial.settings.model_dump(mode="json", include={"task"}))
-        for trial in (study.cells if ended else ())
-    }
-
-    def before(claim: Claim) -> int:
-        cells = {cell_key(each.cell) for each in claim.quantities}
-        return sum(ended[task] for task in {data[cell] for cell in cells & data.keys()})
-
-    ages = {_tested(each.spec): before(each) for each in study.claims}
-    recorded = [each for record in records for each in record["claims"].items()]
-    return ages | dict(sorted(recorded, key=operator.itemgetter(1), reverse=True))  # the lowest number wins
-
-
-def _data_of(settings: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the names of the task and of the corpus in a trial's settings. All own data have one name."""
-    corpus = settings["task"].get("corpus", "")
-    return settings["task"]["name"], corpus if isinstance(corpus, str) else "own"
-
-
-def describe_late_claims(study: Study, store: Store) -> str:
-    """Return a note on the claims that were changed or added after trials had ended, else ""."""
-    if not study.claims:
-        return ""
-    ages = claim_ages(study, store)
-    late = {each.spec.name: ended for each in study.claims if (ended := ages[_tested(each.spec)])}
-    if not late:
-        return ""
-    named = "; ".join(f"{name} (after {plural(ended, 'trial')})" for name, ended in late.items())
-    return f"claims that were changed or added after there were results: {named}"
-
-
-def _tested(spec: ClaimSpec) -> str:
-    holds = " ".join(spec.holds.split())
-    return spec.model_copy(update={"holds": holds}).model_dump_json(
-        exclude={"name", "source"}, exclude_defaults=True
-    )
-
-
-def seeds_before(study: Study, store: Store) -> tuple[int, ...]:
-    """Return the seeds for which a study had results before its file got more seeds, or ().
-
-    The record of the last run either has them, or has the file with fewer seeds. Seeds that only an override
-    leaves out are the file's. A single seed decides no claim, so that results for one seed do not count.
-    """
-    record = store.records.load(study.name)
-    if record is None or study.search is not None:
-        return ()
-    before = set(record.get("seeds_before") or _seeds_of(record))
-    if len(before) < 2 or not before < set(study.design.known_levels[SEED]):
-        return ()
-    trials = [trial for trial in study.cells if trial.seed in before]
-    done = store.trials(columns=(*KEY_COLUMNS, "status", "seed", "settings")).filter(status="done")
-    had_results = len(done.filter(has_trial(trial.id for trial in trials))) > 0
-    if not had_results:  # results of the same trainings in other test sets count, too
-        kinds = [each.settings for each in first_of_each_kind(trials)]
-        trainings = {(training_id(each.with_seed(0)), each.train.epochs) for each in kinds}
-        earlier = done.filter(pl.col("seed").is_in(list(before)), study=study.name)["settings"]
-        texts = earlier.str.replace(r'"seed":\d+', '"seed":0').unique()
-        had_results = any(_training_of(text) in trainings for text in texts)
-    return tuple(sorted(before)) if had_results else ()
-
-
-def _training_of(text: str) -> tuple[str, int] | None:
-    """Return the id and the epochs of the training with these stored settings; None if they are invalid."""
-    try:
-        settings = settings_from_json(text)
-    except ValueError:
-        return None
-    return training_id(settings), settings.train.epochs
-
-
-def _seeds_of(record: Mapping[str, Any]) -> set[int]:
-    """Return the seeds of a study's last run, with those of its file that an override left out."""
-    tables = (_tables_of(each).get("factors") for each in (record, {**record, "overrides": ()}))
-    return {seed for each in tables for seed in as_list(as_table(each).get(SEED)) if isinstance(seed, int)}
-
-
-def _tables_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the tables of a study as it last ran; none if its text is no longer valid."""
-    try:
-        return parse_document("study", record["text"], record.get("overrides", ())).data
-    except StudyError:
-        return {}
-
-
 def other_results(store: Store, study: str = "", file: Path | None = None) -> str:
     """Return a hint at another folder that has results of the study; "" if there is none.
 
@@ -463,8 +225,8 @@ def load_studies(store: Store | str | Path) -> dict[str, Study | StudyError]:
     """
     check_arguments(store_fault(store))
     store = open_store(store)
-    names = shipped_studies().keys() | _ran(store, store.trials(columns=KEY_COLUMNS))
-    return {name: _load_or_fail(name, store) for name in sorted(names)}
+    names = shipped_studies().keys() | studies_with_trials(store, store.trials(columns=KEY_COLUMNS))
+    return {name: load_or_error(name, store) for name in sorted(names)}
 
 
 def users_of_trials(store: Store, trials: Collection[str], *, apart_from: str) -> dict[str, str]:
@@ -474,31 +236,14 @@ def users_of_trials(store: Store, trials: Collection[str], *, apart_from: str) -
     """
     found: dict[str, str] = {}
     for name in store.records.names():
-        study = _load_or_fail(name, store) if name != apart_from else None
+        study = load_or_error(name, store) if name != apart_from else None
         if isinstance(study, Study):
             own = {trial.id for trial in study.with_later_seeds().trials} | {*store.adopted(name)["trial"]}
             found |= dict.fromkeys(own.intersection(trials), name)
     return found
 
 
-def outline_studies(
-    store: Store, stored: pl.DataFrame | None = None
-) -> dict[str, Study | StudyOutline | StudyError]:
-    """Return all studies by name; unused shipped studies only as outlines, where possible.
-
-    A shipped study is unused if the store has no trial of it. The user's own studies come first. `stored` are
-    the trials of the store, if they have been read already.
-    """
-    shipped, stored = shipped_studies(), store.trials(columns=KEY_COLUMNS) if stored is None else stored
-    ran = _ran(store, stored) | {name for name in shipped if store.records.load(name) is not None}
-    found: dict[str, Study | StudyOutline | StudyError] = {name: _load_or_fail(name, store) for name in ran}
-    known = known_traits(store, [each for each in found.values() if isinstance(each, Study)], stored)
-    for name in shipped.keys() - ran:
-        found[name] = outline(shipped[name], known) or _load_or_fail(name, store)
-    return {name: found[name] for name in sorted(found, key=lambda name: (name in shipped, name))}
-
-
-def _ran(store: Store, stored: pl.DataFrame) -> set[str]:
+def studies_with_trials(store: Store, stored: pl.DataFrame) -> set[str]:
     """Return the recorded studies that have stored trials, also if these are trials of another study, too."""
     ids, own = set(stored["trial"]), set(stored["study"])
     found = {name for name in own if store.records.load(name) is not None}
@@ -507,13 +252,14 @@ def _ran(store: Store, stored: pl.DataFrame) -> set[str]:
         with suppress(StoreError):  # a record of a newer version
             others = set(store.records.names()) - own
     for name in others:
-        study = _load_or_fail(name, store)
+        study = load_or_error(name, store)
         if isinstance(study, Study) and any(trial.id in ids for trial in study.trials):
             found.add(name)
     return found
 
 
-def _load_or_fail(name: str, store: Store) -> Study | StudyError:
+def load_or_error(name: str, store: Store) -> Study | StudyError:
+    """Return a study as it last ran in a store, or the error that it cannot be read."""
     try:
         return load_last_run(name, store)
     except StudyError as error:

@@ -26,7 +26,8 @@ from ...reporting.claims.verdicts import OPEN, count_verdicts
 from ...reporting.results import StudyResults
 from ...reporting.tables.render import rich
 from ...storage import Store
-from ...studies.last_run import describe_max_seeds, describe_taken_name, load_to_run
+from ...studies.last_run import describe_taken_name, load_to_run
+from ...studies.late_changes import describe_max_seeds
 from ...studies.planning.plan import make_plan
 from ...studies.planning.reused_trials import describe_stale, keep_stale_trials
 from ...studies.planning.status import StudyStatus, stored_outcomes

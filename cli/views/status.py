@@ -9,7 +9,7 @@ from ... import reporting, tracking
 from ...reporting.outcomes import SOLVED_LENGTH, unlearnt_sentence
 from ...reporting.snapshot import Snapshot
 from ...storage import Store
-from ...studies.last_run import StudyOutline, outline_studies
+from ...studies.outlines import StudyOutline, outline_studies
 from ...studies.planning.status import (
     STATUS_COLUMNS,
     StudyStatus,

@@ -17,7 +17,8 @@ from ...errors import argument_fault, check_arguments, hint, number_fault, texts
 from ...plugins import PluginError, inline_codes
 from ...storage import Store, open_store, store_fault
 from ...studies.catalog.own_corpora import FOLDER
-from ...studies.last_run import claim_ages, other_files, seeds_before
+from ...studies.last_run import other_files
+from ...studies.late_changes import claim_ages, seeds_before
 from ...studies.planning.status import study_status
 from ...studies.planning.time_estimates import TimeEstimator
 from ...studies.planning.trials_to_run import EarlierTrials, start_turns, trials_to_run

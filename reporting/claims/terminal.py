@@ -17,7 +17,7 @@ import polars as pl
 from ...storage import Store
 from ...studies.catalog.metrics import find_metric, is_target, with_sign
 from ...studies.claims.comparisons import Extrapolation, iter_numbers, iter_quantities
-from ...studies.last_run import describe_late_claims, describe_max_seeds
+from ...studies.late_changes import describe_late_claims, describe_max_seeds
 from ...studies.planning.final_values import trial_values
 from ...studies.presentation.metric_words import describe_metrics
 from ...studies.resolve.trial import CellKey, Trial, cell_key

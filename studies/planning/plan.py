@@ -18,7 +18,7 @@ from ...grammar.nodes import RepeatNode
 from ...grammar.positions import POSITIONS, LearnedPosition, PluginPosition
 from ...storage import Store
 from ..catalog.tasks import AlgorithmicTask, GeneratedTask
-from ..last_run import describe_max_seeds
+from ..late_changes import describe_max_seeds
 from ..presentation.changes import BASELINE, change_name
 from ..resolve.costs import (
     SizeMatch,

@@ -1,0 +1,168 @@
+"""Notes on what a study file has changed after there were results.
+
+A claim that was added, or a seed, once results can be seen weakens what a verdict says.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from ..storage import Store
+from ..storage.rows import KEY_COLUMNS, has_trial
+from .resolve.trial import cell_key, first_of_each_kind, settings_from_json, training_id
+from .schema.factors import SEED, as_list
+from .study import Study
+from .text.document import parse_document
+from .text.errors import StudyError
+from .text.strict_model import as_table
+from .text.units import plural
+
+if TYPE_CHECKING:
+    from .claims.comparisons import Claim, ClaimSpec
+
+
+def claim_ages(study: Study, store: Store) -> dict[str, int]:
+    """Return how many trials of a study had ended when each of its claims was first recorded by a run.
+
+    Trials count that have a task, and the data, of the claim's cells, also if their other settings differ.
+    The key of a claim is what it tests: another statement or level is another claim. A claim that no run has
+    recorded has the number of trials by now. A study without a record, such as a copy with another name,
+    has the claims of the studies that trained its trials. Without a record that knows claims, as in a clone,
+    all are 0.
+    """
+    done = store.trials(columns=(*KEY_COLUMNS, "status", "settings")).filter(status="done")
+    in_cells = has_trial(trial.id for trial in study.cells)
+    is_recorded = store.records.load(study.name) is not None
+    names = [study.name] if is_recorded else done.filter(in_cells)["study"].unique().to_list()
+    records = [record for name in names if (record := store.records.load(name)) and "claims" in record]
+    own = done.filter(in_cells | (pl.col("study") == study.name)) if records else done.clear()
+    ended = Counter(_data_of(json.loads(settings)) for settings in own["settings"])
+    data = {
+        cell_key(trial.levels): _data_of(trial.settings.model_dump(mode="json", include={"task"}))
+        for trial in (study.cells if ended else ())
+    }
+
+    def before(claim: Claim) -> int:
+        cells = {cell_key(each.cell) for each in claim.quantities}
+        return sum(ended[task] for task in {data[cell] for cell in cells & data.keys()})
+
+    ages = {_tested(each.spec): before(each) for each in study.claims}
+    recorded = [each for record in records for each in record["claims"].items()]
+    return ages | dict(sorted(recorded, key=operator.itemgetter(1), reverse=True))  # the lowest number wins
+
+
+def _data_of(settings: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the names of the task and of the corpus in a trial's settings. All own data have one name."""
+    corpus = settings["task"].get("corpus", "")
+    return settings["task"]["name"], corpus if isinstance(corpus, str) else "own"
+
+
+def describe_late_claims(study: Study, store: Store) -> str:
+    """Return a note on the claims that were changed or added after trials had ended, else ""."""
+    if not study.claims:
+        return ""
+    ages = claim_ages(study, store)
+    late = {each.spec.name: ended for each in study.claims if (ended := ages[_tested(each.spec)])}
+    if not late:
+        return ""
+    named = "; ".join(f"{name} (after {plural(ended, 'trial')})" for name, ended in late.items())
+    return f"claims that were changed or added after there were results: {named}"
+
+
+def _tested(spec: ClaimSpec) -> str:
+    holds = " ".join(spec.holds.split())
+    return spec.model_copy(update={"holds": holds}).model_dump_json(
+        exclude={"name", "source"}, exclude_defaults=True
+    )
+
+
+def describe_max_seeds(study: Study, store: Store) -> str:
+    """Return a note if `max_seeds` has changed or has no effect, or if seeds were added by hand, else ""."""
+    now = study.header.max_seeds
+    if not study.asks_for_seeds:
+        without = "the study has no claim, and no table with smallest_difference"
+        return "" if now is None else f"max_seeds = {now} changes nothing: {without}"
+    record = store.records.load(study.name)
+    if record is None or not (last := as_table(_tables_of(record).get("study"))):
+        return ""
+    before, rows = last.get("max_seeds"), store.trials(columns=KEY_COLUMNS)
+    ended = rows.filter(pl.col("study") == study.name)["trial"].n_unique()
+    if before == now or not ended:
+        return describe_added_seeds(study, store)
+    when = f"max_seeds was {'not set' if before is None else before} when {plural(ended, 'trial')} ended"
+    if now is None:
+        return f"{when}: trials stay, but verdicts are no longer corrected for several looks at the results"
+    change = "stricter, since claims are tested several times"
+    change = change if before is None else "corrected for tests at other numbers of seeds"
+    later = _seeds_of(record).difference(study.seeds)
+    is_advice = before is None and now == len(study.seeds) + len(later)  # of `describe_added_seeds`
+    valid = "" if is_advice and later else "; this is valid only if you have not seen a result yet"
+    return f"{when}: trials stay, but verdicts are now {change}{valid}"
+
+
+def describe_added_seeds(study: Study, store: Store) -> str:
+    """Return a note if seeds were added to a study's file after there were results, else ""."""
+    before = seeds_before(study, store)
+    if not before or not set(before) < set(study.seeds):  # an override has other seeds than the file
+        return ""
+    told = f"the study had results for {plural(len(before), 'seed')} before it got {len(study.seeds)}: the"
+    if (most := study.header.max_seeds) is not None:
+        keep = f"to account for it, set seed = {list(before)} and keep max_seeds = {most}"
+        return f"{told} error level of its verdicts leaves out the look at {len(before)} seeds; {keep}"
+    return (
+        f"{told} error level of its verdicts is that of a single look; to account for both looks, set "
+        f"seed = {list(before)} and max_seeds = {len(study.seeds)}"
+    )
+
+
+def seeds_before(study: Study, store: Store) -> tuple[int, ...]:
+    """Return the seeds for which a study had results before its file got more seeds, or ().
+
+    The record of the last run either has them, or has the file with fewer seeds. Seeds that only an override
+    leaves out are the file's. A single seed decides no claim, so that results for one seed do not count.
+    """
+    record = store.records.load(study.name)
+    if record is None or study.search is not None:
+        return ()
+    before = set(record.get("seeds_before") or _seeds_of(record))
+    if len(before) < 2 or not before < set(study.design.known_levels[SEED]):
+        return ()
+    trials = [trial for trial in study.cells if trial.seed in before]
+    done = store.trials(columns=(*KEY_COLUMNS, "status", "seed", "settings")).filter(status="done")
+    had_results = len(done.filter(has_trial(trial.id for trial in trials))) > 0
+    if not had_results:  # results of the same trainings in other test sets count, too
+        kinds = [each.settings for each in first_of_each_kind(trials)]
+        trainings = {(training_id(each.with_seed(0)), each.train.epochs) for each in kinds}
+        earlier = done.filter(pl.col("seed").is_in(list(before)), study=study.name)["settings"]
+        texts = earlier.str.replace(r'"seed":\d+', '"seed":0').unique()
+        had_results = any(_training_of(text) in trainings for text in texts)
+    return tuple(sorted(before)) if had_results else ()
+
+
+def _training_of(text: str) -> tuple[str, int] | None:
+    """Return the id and the epochs of the training with these stored settings; None if they are invalid."""
+    try:
+        settings = settings_from_json(text)
+    except ValueError:
+        return None
+    return training_id(settings), settings.train.epochs
+
+
+def _seeds_of(record: Mapping[str, Any]) -> set[int]:
+    """Return the seeds of a study's last run, with those of its file that an override left out."""
+    tables = (_tables_of(each).get("factors") for each in (record, {**record, "overrides": ()}))
+    return {seed for each in tables for seed in as_list(as_table(each).get(SEED)) if isinstance(seed, int)}
+
+
+def _tables_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the tables of a study as it last ran; none if its text is no longer valid."""
+    try:
+        return parse_document("study", record["text"], record.get("overrides", ())).data
+    except StudyError:
+        return {}
