@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import polars as pl
@@ -18,8 +19,8 @@ from ..studies.planning.time_estimates import TimeEstimator
 from ..studies.presentation.kinds import TableExtras
 from ..studies.schema.factors import SEED
 from ..studies.text.units import plural
-from .claims.cell_values import CellResults
-from .claims.check import check_claim, comparison_tests, results_of_claims
+from .claims.check import checked_comparisons, judge_claim
+from .claims.checked_comparison import CheckedComparison
 from .claims.hypothesis_test import PairedTest
 from .claims.verdicts import OPEN, ClaimResult, Verdict
 from .statistics.decided_differences import DecidedDifference
@@ -148,36 +149,37 @@ def _candidates(
 
 
 def _open_claim(
-    claim: Claim, result: ClaimResult, results: CellResults, estimator: TimeEstimator
+    claim: Claim, checked: Sequence[CheckedComparison], result: ClaimResult, estimator: TimeEstimator
 ) -> Iterator[NextSeeds]:
-    family = claim.comparisons
-    tests = {each: comparison_tests(each, claim, results, len(family)) for each in family}
     now = {
-        each: (float(one.verdict is Verdict.CONFIRMED), float(one.verdict is Verdict.REFUTED))
-        for each, one in zip(family, result.findings, strict=True)
+        each.comparison: (float(one.verdict is Verdict.CONFIRMED), float(one.verdict is Verdict.REFUTED))
+        for each, one in zip(checked, result.findings, strict=True)
     }
-    if not all(looked[0].complete for looked in tests.values()):
+    if any(each.gaps for each in checked):
         return
 
-    def question(asked: Comparison) -> _Question:
-        last = tests[asked][-1]
+    def question(asked: CheckedComparison) -> _Question:
+        last, results = asked.tests[-1], asked.results
         # ranks have no spread at all
         has_value = last.effect is not None or (last.bounds is not None and not last.is_unknown)
         return _Question(
-            looks=results.looks[len(tests[asked]) - 1 :],
+            looks=results.looks[len(asked.tests) - 1 :],
             is_blind=last.n > 0 and has_value and last.spread is None,
             trials=lambda seeds: (
-                trial for trial in results.trials(asked, seeds).values() if not results.has_ended(trial)
+                trial
+                for cell in asked.cells
+                for trial in map(cell.trials.get, seeds)
+                if trial is not None and not results.has_ended(trial)
             ),
-            chances=lambda count: _predicted(last, count, result.level_of_look),
+            chances=lambda count: _chances_of_comparison(last, count, result.level_of_look),
         )
 
     growing = {
-        each: question(each)
-        for each, looked in tests.items()
-        if now[each] == _UNDECIDED
-        and not (looked[0].exact or looked[0].at_bound)
-        and len(looked) < len(results.looks)
+        each.comparison: question(each)
+        for each in checked
+        if now[each.comparison] == _UNDECIDED
+        and not (each.tests[0].exact or each.tests[0].at_bound)
+        and len(each.tests) < len(each.results.looks)
     }
 
     def expect(group: Sequence[_Question], ahead: int) -> _Expected:
@@ -189,7 +191,7 @@ def _open_claim(
     yield from _candidates("claim", claim.spec.name, [list(growing.values())], expect, estimator)
 
 
-def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
+def _chances_of_comparison(test: PairedTest, count: int, level: float) -> _Chances:
     """Return the chances that `count` seeds will confirm or refute a comparison.
 
     The results so far are used: the mean of the added seeds is centred at the observed effect, with the error
@@ -197,8 +199,6 @@ def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
     mean over all seeds must be further from an end of the region than the test's limit. A permutation test
     decides nothing with too few seeds.
     """
-    from scipy.special import ndtr  # noqa: PLC0415 -- only this needs it
-
     effect, spread, degrees = test.effect, test.spread, test.degrees
     if test.method in TESTS and smallest_p(count) > 1 - level:
         return _UNDECIDED
@@ -207,13 +207,16 @@ def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
     limit = t_quantile(level, degrees + count - test.n) * spread / math.sqrt(count)
     # without further seeds the prediction is the present result: a tiny error avoids a division by 0
     error = spread * math.sqrt((count - test.n) / (test.n * count)) or 1e-12
-    low, high = test.region
-
-    def below(end: float) -> float:
-        return float(ndtr((end - effect) / error))
-
+    (low, high), below = test.region, partial(_chance_below, effect, error)
     confirmed = max(0.0, below(high - limit) - below(low + limit))
     return confirmed, below(low - limit) + 1.0 - below(high + limit)
+
+
+def _chance_below(mean: float, error: float, end: float) -> float:
+    """Return the chance that the mean over all seeds is below `end`, from the mean so far and the error."""
+    from scipy.special import ndtr  # noqa: PLC0415 -- only this needs it
+
+    return float(ndtr((end - mean) / error))
 
 
 def _combined(statement: Statement, chances: Mapping[Comparison, _Chances]) -> _Chances:
@@ -272,7 +275,7 @@ def _open_table(made: TableCells, estimator: TimeEstimator) -> Iterator[NextSeed
                 for seed in made.looks[-1][: len(seeds)]
                 for trial in waiting.get((row, column), {}).get(seed, ())
             ),
-            chances=lambda count: _predicted_difference(found, margin, count, made.counts),
+            chances=lambda count: _chances_of_difference(found, margin, count, made.counts),
         )
 
     def expect(group: Sequence[_Question], ahead: int) -> _Expected:
@@ -307,15 +310,13 @@ def _not_ended(made: TableCells) -> dict[tuple[str, str], dict[int, list[Trial]]
     return found
 
 
-def _predicted_difference(
+def _chances_of_difference(
     found: DecidedDifference, margin: float, seeds: int, counts: Sequence[int]
 ) -> _Chances:
     """Return the chances that a difference is shown with `seeds` seeds to exist, or to be below the margin.
 
     The mean of the added seeds is predicted as for a claim.
     """
-    from scipy.special import ndtr  # noqa: PLC0415 -- only this needs it
-
     last = found.last
     if last.error is None or last.degrees is None:
         return _UNDECIDED
@@ -325,11 +326,9 @@ def _predicted_difference(
     degrees, then = last.degrees + count - last.n, last.error / math.sqrt(growth)
     there = t_quantile(1 - found.level, degrees) * then
     small = max(0.0, margin - t_quantile(1 - found.level_within, degrees) * then)
-
-    def between(low: float, high: float) -> float:
-        return max(0.0, float(ndtr((high - last.mean) / error) - ndtr((low - last.mean) / error)))
-
-    return 1.0 - between(small, there) - between(-there, -small), 0.0
+    below = partial(_chance_below, last.mean, error)
+    undecided = [max(0.0, below(high) - below(low)) for low, high in ((small, there), (-there, -small))]
+    return 1.0 - undecided[0] - undecided[1], 0.0
 
 
 def next_seeds(
@@ -344,10 +343,10 @@ def next_seeds(
     """
     grown = study.with_later_seeds()
     estimator, found = TimeEstimator(outcomes, grown.cells), list[NextSeeds]()
-    for claim, results in results_of_claims(grown, outcomes, metrics):
-        result = check_claim(claim, results, small=study.header.small)
+    for claim, checked in checked_comparisons(grown, outcomes, metrics):
+        result = judge_claim(claim, checked, small=study.header.small)
         if result.verdict in OPEN:
-            found += _open_claim(claim, result, results, estimator)
+            found += _open_claim(claim, checked, result, estimator)
     for made in _tested_tables(study, outcomes) if study.later_seeds else ():
         found += _open_table(made, estimator)
 

@@ -1,8 +1,8 @@
 """Tests of claims against the results.
 
-A claim is confirmed, refuted or undecided. `check` tests all claims of a study and names their comparisons.
-`cell_values` reads the results, with the variance of a comparison. `hypothesis_test` decides a comparison,
-and `verdicts` are the outcome. `terminal` formats claims for a terminal.
+A claim is confirmed, refuted or undecided. `cell_values` reads the results of cells. `checked_comparison` has
+a comparison's values, what is missing of them, and its tests by `hypothesis_test`. `check` judges all claims
+of a study by them and names their comparisons. `verdicts` are the outcome. `terminal` formats them.
 """
 
 from ...lazy_exports import lazy_exports

@@ -7,14 +7,15 @@ recipe, has its value in each of them, but counts once for the pooled variance.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache
 from itertools import groupby
+from typing import NamedTuple
 
 import polars as pl
 
-from ...studies.catalog.metrics import ANALYTIC_COSTS, find_metric, is_target
+from ...studies.catalog.metrics import find_metric
 from ...studies.claims.comparisons import (
     Cell,
     Claim,
@@ -22,7 +23,6 @@ from ...studies.claims.comparisons import (
     Constant,
     Extrapolation,
     Number,
-    Picked,
     Quantity,
     Quotient,
     Ratio,
@@ -32,8 +32,6 @@ from ...studies.claims.comparisons import (
     cell_label,
     iter_quantities,
     number_parts,
-    replace_comparisons,
-    replace_metrics,
 )
 from ...studies.claims.interim_tests import seeds_at_looks
 from ...studies.planning.final_values import (
@@ -48,26 +46,22 @@ from ...studies.resolve.costs import counted_cost, model_cost, reachable_length
 from ...studies.resolve.trial import CellKey, Trial, cell_key
 from ...studies.schema.factors import SEED
 from ...studies.study import Study
-from ..picked_levels import best_of
 from ..statistics.estimates import Interval, mean
-from ..statistics.pooled_differences import Pool, Values, pooled_variance
+from ..statistics.pooled_differences import Pool, pooled_variance
 from ..statistics.speedup import Ends, TargetCosts, log_ratios
 from .verdicts import Note
 
-_ENDED = {ValueStatus.INFINITE, ValueStatus.FAILED, ValueStatus.DIVERGED, ValueStatus.NO_VALUE}
-"""The statuses of trials of added seeds that will never have a value."""
+ENDED = {ValueStatus.INFINITE, ValueStatus.FAILED, ValueStatus.DIVERGED, ValueStatus.NO_VALUE}
+"""The statuses of trials that will never have a value."""
 
+_VALUED = (ValueStatus.DONE, ValueStatus.INFINITE, ValueStatus.CENSORED)
+"""The statuses of trials with a value."""
 
 _STALE = "not run, but stored for another version of the code (study run --keep-stale reuses it)"
 """Why a trial has no value whose plug-in was edited after it ended."""
 
-
 _LOG = "log "
 """A prefix of a metric's name; the value is then the logarithm of the middle of two evaluations."""
-
-
-_VALUED = (ValueStatus.DONE, ValueStatus.INFINITE, ValueStatus.CENSORED)
-"""The statuses of trials with a value; for a censored trial it is its cost up to its last evaluation."""
 
 
 UNBOUNDED: Ends = (-math.inf, math.inf)
@@ -103,26 +97,56 @@ class NumberValues:
         return mean(known) if known else 0.0
 
 
+class TrialValue(NamedTuple):
+    """A trial's value of a metric, or why it has none. Without a trial, there is no status.
+
+    The value of a censored trial is its cost up to its last evaluation; `why` says what it missed.
+    """
+
+    value: float | None
+    why: str
+    status: ValueStatus | None
+
+
+def _read_values(
+    study: Study, metric: str, outcomes: pl.DataFrame, metrics: pl.DataFrame | None, stale: Container[str]
+) -> dict[str, TrialValue]:
+    """Return each trial's value of a metric, by its id. `stale` trials have it for another version."""
+    settings, found = {trial.id: trial.settings for trial in study.cells}, dict[str, TrialValue]()
+    stored = trial_values(study.name, settings, outcomes, metric, metrics=metrics)
+    for trial, _, value, status, why in stored.iter_rows():
+        found[trial] = TrialValue(value if status in _VALUED else None, why, status)
+        if status not in _VALUED and (cost := counted_cost(metric, settings[trial])) is not None:
+            found[trial] = TrialValue(cost, "", ValueStatus.DONE)
+        elif status == ValueStatus.MISSING and trial in stale:
+            found[trial] = TrialValue(None, _STALE, status)
+    return found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellValues(NumberValues):
     """The values of one quantity in one cell, by seed.
 
     The highest value of a seed that ended before it reached a target is infinite. `remarks` tell of these
     seeds and of diverged seeds, which count with the worst value. `missing` are the seeds without a value,
-    which `gaps` tells of. `where` names the cell. For lengths, `step` is the step of the task's curriculum,
-    otherwise one unit of the last printed digit.
+    which `gaps` tells of. `where` names the cell, and `trials` are those of all seeds. For lengths, `step` is
+    the step of the task's curriculum, otherwise one unit of the last printed digit.
     """
 
+    quantity: Quantity
+    trials: Mapping[int, Trial]
     gaps: tuple[Note, ...]
-    missing: frozenset[int]
+    missing: Mapping[int, TrialValue]
     remarks: Mapping[int, str]
     where: str
 
 
 class CellResults:
-    """The results of a study's trials, by cell and seed.
+    """The results of a study's trials, and the numbers that claims compute from them.
 
-    `outcomes` and `metrics` are the store's latest attempts; only metrics with an index are read.
+    `trials` has the trials by cell and seed, and `cells` the values of each quantity. `looks` are the seeds
+    of each look (interim test), `counts` their numbers, and `every` those of the last look. `outcomes` and
+    `metrics` are the store's latest attempts; only metrics with an index are read.
     """
 
     def __init__(
@@ -134,215 +158,73 @@ class CellResults:
     ) -> None:
         self.seeds = study.seeds
         self.looks = seeds_at_looks(study.seeds, study.later_seeds)
-        self._every = self.looks[-1]
+        self.counts, self.every = tuple(map(len, self.looks)), self.looks[-1]
+        self.trials: dict[CellKey, dict[int, Trial]] = {}
+        for trial in study.cells:
+            self.trials.setdefault(trial.cell, {})[int(trial.levels[SEED])] = trial
+        names = {quantity.metric for quantity in quantities}
+        stale = find_stale_trials(study, outcomes)
+        self._values = {name: _read_values(study, name, outcomes, metrics, stale) for name in names}
+        self._per_epoch = {name: cost_per_epoch(name, outcomes) for name in names}
         self._varied = [name for name, levels in study.design.known_levels.items() if len(levels) > 1]
         self._over_budget = {trial.cell for trial in study.source.over_budget}
-        self._trials: dict[CellKey, dict[int, Trial]] = {}
-        for trial in study.cells:
-            self._trials.setdefault(trial.cell, {})[int(trial.levels[SEED])] = trial
-        by_id = {trial.id: trial for cell in self._trials.values() for trial in cell.values()}
-        self._values = {
-            metric: {
-                trial: (value if status in _VALUED else None, why, status)
-                for trial, _, value, status, why in trial_values(
-                    study.name, by_id, outcomes, metric, metrics=metrics
-                ).iter_rows()
-            }
-            for metric in {quantity.metric for quantity in quantities}
-        }
-        for metric in self._values.keys() & {*ANALYTIC_COSTS}:
-            for trial, (value, _, _) in self._values[metric].items():
-                counted = None if value is not None else counted_cost(metric, by_id[trial].settings)
-                if counted is not None:
-                    self._values[metric][trial] = (counted, "", ValueStatus.DONE)
-        for trial in find_stale_trials(study, outcomes):
-            for values in self._values.values():
-                if trial in values and values[trial][2] == ValueStatus.MISSING:
-                    values[trial] = (None, _STALE, ValueStatus.MISSING)
-        self._per_epoch = {metric: cost_per_epoch(metric, outcomes) for metric in self._values}
-        self._evaluated: dict[Number, NumberValues] = {}
-        self._picks: dict[tuple[str, Quantity], Note] = {}  # by the name of the claim
-        self._answers = {quantity: self._cell_values(quantity) for quantity in quantities}
-        self.comparable = ComparableCells(study, self._trials, self._finite_value)
+        self.cells = {quantity: self._cell_values(quantity) for quantity in quantities}
+        self._numbers: dict[Number, NumberValues] = {**self.cells}
+        self.comparable = ComparableCells(study, self)
 
-    def with_picks(self, claim: Claim) -> Claim:
-        """Return the claim with each picked cell in it replaced by the cell that the results pick.
-
-        Added seeds do not count for this choice. A choice that still lacks a value stays open.
-        """
-        if not claim.spec.over:
-            return claim
-        pick = partial(self._pick, claim.spec.name)
-
-        def chosen(comparison: Comparison) -> Comparison:
-            left, right = (replace_metrics(side, pick) for side in number_parts(comparison))
-            return replace(comparison, left=left, right=right)
-
-        return replace(claim, statement=replace_comparisons(claim.statement, chosen))
-
-    def _pick(self, claim: str, number: Quantity | Picked) -> Number:
-        if isinstance(number, Quantity):
-            return number
-        values: dict[Cell, list[float]] = {}
-        for cell in number.cells:
-            trials = self._trials.get(cell_key(cell), {})
-            answer = self._answers[Quantity(number.pick_by, cell)]
-            lacking = [trials[seed] for seed in self.seeds if seed in trials and seed not in answer.ends]
-            if any(self._values[number.pick_by][trial.id][2] not in _ENDED for trial in lacking):
-                return number
-            if answer.ends.keys() >= set(self.seeds):
-                ends = [answer.ends[seed][1] for seed in self.seeds if seed not in answer.remarks]
-                values[cell] = list(filter(math.isfinite, ends))
-        if not (best := best_of(number.pick_by, values)):
-            return number
-        found = Quantity(number.metric, best[0])
-        own = cell_label(tuple(pair for pair in best[0] if pair not in number.shared_levels))
-        what = f"{own} is its best by {number.pick_by}"
-        if not values[best[0]]:
-            what = f"no level has a {number.pick_by} to pick by; {own}, the first of the file, is compared"
-        elif len(best) > 1:
-            what += f"; {len(best)} levels tie, and the first of the file was taken"
-        where = self._where(number.shared_levels, number.metric)
-        self._picks[claim, found] = Note(where=where, what=what)
-        return found
-
-    def trials(self, comparison: Comparison, seeds: Collection[int]) -> dict[str, Trial]:
-        """Return a comparison's trials with these seeds, by id."""
-        cells = [self._trials.get(cell_key(each.cell), {}) for each in iter_quantities(comparison)]
-        found = [trials[seed] for trials in cells for seed in seeds if seed in trials]
-        return {trial.id: trial for trial in found}
-
-    def has_begun(self, comparison: Comparison) -> bool:
-        """Return whether all trials of a comparison have begun for at least one seed.
-
-        Also return True if the comparison has a value without some of them: some costs are computed from
-        settings, and a level at the largest possible value settles a maximum.
-        """
-        if self.differences(comparison, self.seeds):
-            return True
-        parts = [
-            (self._values[each.metric], self._trials.get(cell_key(each.cell), {}))
-            for each in iter_quantities(comparison)
-        ]
-        return any(
-            all(
-                seed not in trials or values[trials[seed].id][2] != ValueStatus.MISSING
-                for values, trials in parts
-            )
-            for seed in self.seeds
-        )
-
-    def has_ended(self, trial: Trial) -> bool:
-        """Return whether a trial has a value, will never have one, or only needs a probe."""
-        ends = [found[trial.id] for found in self._values.values() if trial.id in found]
-        trained = {*_ENDED, ValueStatus.PENDING}
-        return any(value is not None or status in trained for value, _, status in ends)
-
-    def differences(self, comparison: Comparison, seeds: Collection[int]) -> dict[int, Ends]:
-        """Return the lowest and the highest possible difference, left minus right, for each seed.
-
-        Seeds without a value of both sides are left out. The two ends are equal unless a training ended
-        before it reached a target. If both sides are infinite, they count as equal.
-        """
-        left, right = (self.values_of(side).ends for side in number_parts(comparison))
-        return {
-            seed: (_minus(left[seed][0], right[seed][1]), _minus(left[seed][1], right[seed][0]))
-            for seed in seeds
-            if seed in left and seed in right
-        }
-
-    def gaps(self, comparison: Comparison) -> tuple[Note, ...]:
-        """Return notes on a comparison's trials that lack a value, including trials of added seeds.
-
-        A value that cannot change the comparison is not missing, such as another level of a maximum that has
-        reached the largest possible value.
-        """
-        undefined_seeds = set(self._every) - self.differences(comparison, self._every).keys()
-        answers = [self._answers[part] for part in iter_quantities(comparison)]
-        gaps = [gap for each in answers if each.missing & undefined_seeds for gap in each.gaps]
-        undefined = len(self.seeds) - len(self.differences(comparison, self.seeds))
-        if undefined and not gaps:
-            what = f"{undefined} of {len(self.seeds)} seeds divide by 0"
-            gaps = [Note(where="a quotient", what=what)]
-        return tuple(dict.fromkeys(gaps))
-
-    def saturation(self, comparison: Comparison) -> str | None:
-        """Return the bound that both sides of a comparison have with all seeds: `largest` or `smallest`.
-
-        One side may be a number that is the bound. Return None if there is no such bound, if a value is
-        missing, or if a diverged training only counts as the worst.
-        """
-        quantities = list(iter_quantities(comparison))
-        seeds = self.differences(comparison, self._every)
-        strayed = any(self._answers[each].remarks.keys() & seeds.keys() for each in quantities)
-        if not quantities or not seeds or strayed or self.gaps(comparison):
-            return None
-        sides = [self.values_of(side) for side in number_parts(comparison)]
-        for end, bound in enumerate(("smallest", "largest")):
-            limits = {side.limits[end] for side in sides}
-            values = {value for side in sides for seed in seeds for value in side.ends[seed]}
-            if values == limits and len(limits) == 1 and all(map(math.isfinite, limits)):
-                return bound
-        return None
-
-    def is_censored(self, comparison: Comparison, seeds: Collection[int]) -> bool:
-        """Return whether a training of these seeds missed a target of a comparison, as a diverged one has."""
-        parts = [self._answers[each].ends for each in iter_quantities(comparison) if is_target(each.metric)]
-        return any(math.isinf(ends[seed][1]) for ends in parts for seed in ends.keys() & set(seeds))
-
-    def notes(self, comparison: Comparison, claim: Claim) -> tuple[Note, ...]:
-        """Return notes on a claim's picked cells, and on trainings that diverged or missed their target."""
-        paired = self.differences(comparison, self._every)
-        notes: list[Note] = []
-        for quantity in iter_quantities(comparison):
-            answer = self._answers[quantity]
-            if (pick := self._picks.get((claim.spec.name, quantity))) is not None:
-                notes.append(pick)
-            whys = [why for seed, why in answer.remarks.items() if seed in paired]
-            notes += _counted(whys, answer.where, len(paired))
-        return tuple(dict.fromkeys(notes))
-
-    def _finite_value(self, metric: str, trial: Trial) -> float | None:
+    def finite_value(self, metric: str, trial: Trial) -> float | None:
+        """Return a trial's finite value of a metric or, with the prefix `log `, the logarithm of a cost."""
         name = metric.removeprefix(_LOG)
         value, _, status = self._values[name][trial.id]
         if value is None or status == ValueStatus.CENSORED or not math.isfinite(value):
             return None
         return value if name == metric else math.log(value - self._smallest_step(name, trial) / 2)
 
-    def _smallest_step(self, metric: str, trial: Trial) -> float:
-        per_epoch = self._per_epoch.get(metric, {}).get(trial.id)
-        return smallest_step(find_metric(metric), trial.settings, per_epoch)
+    def _smallest_step(self, metric: str, trial: Trial | None) -> float:
+        if trial is None:
+            return smallest_step(find_metric(metric), None)
+        return smallest_step(find_metric(metric), trial.settings, self._per_epoch[metric].get(trial.id))
+
+    def has_ended(self, trial: Trial) -> bool:
+        """Return whether a trial has a value, will never have one, or only needs a probe."""
+        found = [values[trial.id] for values in self._values.values() if trial.id in values]
+        return any(one.value is not None or one.status in {*ENDED, ValueStatus.PENDING} for one in found)
+
+    def label(self, cell: Cell, metric: str) -> str:
+        """Return a label with the levels of a cell that vary in the study; the metric if there are none."""
+        return cell_label(tuple(pair for pair in cell if pair[0] in self._varied)) or metric
 
     def values_of(self, number: Number) -> NumberValues:
         """Return the values of a number in a comparison."""
-        if isinstance(number, Quantity):
-            return self._answers[number]
-        if number not in self._evaluated:
+        if number not in self._numbers:
             match number:
                 case Extrapolation():
                     found = self._extrapolated(number)
                 case Speedup():
-                    fast, slow = (self._target_costs(each) for each in (number.fast, number.slow))
-                    steps = fast.relative_step, slow.relative_step
-                    logs = (replace(each, metric=_LOG + each.metric) for each in (number.slow, number.fast))
-                    found = NumberValues(
-                        ends=log_ratios(fast, slow),
-                        step=sum(steps),
-                        rounding=sum(map(_variance, steps)),
-                        weights=dict(zip(logs, (1.0, -1.0), strict=True)),
-                    )
+                    found = self._speedup(number)
                 case _:
-                    found = combined(number, list(map(self.values_of, number_parts(number))), self._every)
-            self._evaluated[number] = found
-        return self._evaluated[number]
+                    found = combined(number, list(map(self.values_of, number_parts(number))), self.every)
+            self._numbers[number] = found
+        return self._numbers[number]
+
+    def _speedup(self, number: Speedup) -> NumberValues:
+        fast, slow = (self._target_costs(each) for each in (number.fast, number.slow))
+        steps = fast.relative_step, slow.relative_step
+        logs = (replace(each, metric=_LOG + each.metric) for each in (number.slow, number.fast))
+        return NumberValues(
+            ends=log_ratios(fast, slow),
+            step=sum(steps),
+            rounding=sum(map(_variance, steps)),
+            weights=dict(zip(logs, (1.0, -1.0), strict=True)),
+        )
 
     def _target_costs(self, quantity: Quantity) -> TargetCosts:
-        ends, trials = self._answers[quantity].ends, self._trials.get(cell_key(quantity.cell), {})
-        reached = {seed: low for seed, (low, high) in ends.items() if low == high}
+        cell = self.cells[quantity]
+        reached = {seed: low for seed, (low, high) in cell.ends.items() if low == high}
         return TargetCosts(
             reached=reached,
-            limits={seed: low for seed, (low, _) in ends.items() if seed not in reached},
-            resolution={seed: self._smallest_step(quantity.metric, trials[seed]) for seed in reached},
+            limits={seed: low for seed, (low, _) in cell.ends.items() if seed not in reached},
+            resolution={seed: self._smallest_step(quantity.metric, cell.trials[seed]) for seed in reached},
         )
 
     def _extrapolated(self, number: Extrapolation) -> NumberValues:
@@ -353,7 +235,7 @@ class CellResults:
         values = [part.values for part in parts]
         sizes, size = [self._parameters(cell) for cell, _ in number.parts], self._parameters(number.cell)
         ends: dict[int, Ends] = {}
-        for seed in self._every:
+        for seed in self.every:
             points = zip(sizes, (each.get(seed) for each in values), strict=True)
             known = [(x, y) for x, y in points if x is not None and y is not None and 0 < y < math.inf]
             law = fit_power_law(known) if len(known) == len(parts) else None
@@ -386,42 +268,44 @@ class CellResults:
         return None if size is None or fitted is None else fitted.next_cell(size)
 
     def _parameters(self, cell: Cell) -> float | None:
-        trial = next(iter(self._trials.get(cell_key(cell), {}).values()), None)
+        trial = next(iter(self.trials.get(cell_key(cell), {}).values()), None)
         return None if trial is None else model_cost("parameters", trial.settings)
 
     def _cell_values(self, quantity: Quantity) -> CellValues:
-        place = cell_key(quantity.cell)
-        trials = self._trials.get(place, {})
-        known, first = find_metric(quantity.metric), next(iter(trials.values()), None)
+        place, metric = cell_key(quantity.cell), find_metric(quantity.metric)
+        trials, values = self.trials.get(place, {}), self._values[quantity.metric]
+        first = next(iter(trials.values()), None)
         is_refused = place in self._over_budget
         unknown = "exceeds the study's budget" if is_refused else "excluded by the overrides of the study"
-        ends, missing, remarks = dict[int, Ends](), dict[int, str](), dict[int, str]()
-        worst = -math.inf if known.higher_is_better else math.inf
-        lowest, highest = known.bounds
-        if known.steps_with_curriculum:
+        ends, missing, remarks = dict[int, Ends](), dict[int, TrialValue](), dict[int, str]()
+        worst = -math.inf if metric.higher_is_better else math.inf
+        lowest, highest = metric.bounds
+        if metric.steps_with_curriculum:
             has_curriculum = first is not None and first.common.train.curriculum is not None
             highest = float(reachable_length(first.common)) if first and has_curriculum else math.inf
-        for seed in self._every:
+        for seed in self.every:
             trial = trials.get(seed)
-            value, why, status = self._values[quantity.metric][trial.id] if trial else (None, unknown, None)
-            if value is not None and status == ValueStatus.CENSORED:
+            found = values[trial.id] if trial else TrialValue(None, unknown, None)
+            if found.value is not None and found.status == ValueStatus.CENSORED:
                 # its cost is above that of its last evaluation, even if only by a little
-                ends[seed] = (math.nextafter(value, math.inf), math.inf)
-                remarks[seed] = why
-            elif value is not None:
-                ends[seed] = (value, value)
-            elif status == ValueStatus.DIVERGED and known.higher_is_better is not None:
+                ends[seed] = (math.nextafter(found.value, math.inf), math.inf)
+                remarks[seed] = found.why
+            elif found.value is not None:
+                ends[seed] = (found.value, found.value)
+            elif found.status == ValueStatus.DIVERGED and metric.higher_is_better is not None:
                 ends[seed] = (worst, worst)
-                remarks[seed] = why
-            elif seed in self.seeds or status in _ENDED:
-                missing[seed] = why
-        where = self._where(quantity.cell, quantity.metric)
-        step = self._smallest_step(quantity.metric, first) if first else smallest_step(known, None)
+                remarks[seed] = found.why
+            elif seed in self.seeds or found.status in ENDED:
+                missing[seed] = found
+        where = self.label(quantity.cell, quantity.metric)
         count = len(self.seeds) if len(ends) < len(self.seeds) else len(ends) + len(missing)
+        step = self._smallest_step(quantity.metric, first)
         return CellValues(
+            quantity=quantity,
+            trials=trials,
             ends=ends,
-            gaps=_counted(missing.values(), where, count),
-            missing=frozenset(missing),
+            gaps=count_notes((each.why for each in missing.values()), where, count),
+            missing=missing,
             remarks=remarks,
             where=where,
             step=step,
@@ -430,12 +314,9 @@ class CellResults:
             limits=(lowest, highest),
         )
 
-    def _where(self, cell: Cell, metric: str) -> str:
-        """Return a label with the levels of a cell that vary in the study; the metric if there are none."""
-        return cell_label(tuple(pair for pair in cell if pair[0] in self._varied)) or metric
 
-
-def _counted(whys: Iterable[str], where: str, count: int) -> tuple[Note, ...]:
+def count_notes(whys: Iterable[str], where: str, count: int) -> tuple[Note, ...]:
+    """Return a note for each reason, such as `2 of 3 seeds not run`, with the number of its seeds."""
     of = f" of {count} seeds" if count > 1 else " seed"
     return tuple(Note(where=where, what=f"{n}{of} {why}") for why, n in count_reasons(whys).items())
 
@@ -474,12 +355,10 @@ def combined(number: Number, parts: Sequence[NumberValues], seeds: Sequence[int]
     ends: dict[int, Ends] = {}
     weights: Mapping[Quantity, float] | None = None
     match number:
-        case Constant():
-            weights, limits = {}, (number.value, number.value)
+        case Constant() | Ratio():
+            value = number.value if isinstance(number, Constant) else math.log(number.value)
+            weights, limits = {}, (value, value)
             ends = dict.fromkeys(seeds, limits)
-        case Ratio():
-            weights, value = {}, math.log(number.value)
-            ends = dict.fromkeys(seeds, (value, value))
         case Reduction():
             reduce = _REDUCTIONS[number.function]
             limits = _by_end(reduce, [part.limits for part in parts])
@@ -543,11 +422,6 @@ def printed_effect(comparison: Comparison, printed: Mapping[tuple[str, CellKey],
     return None if left is None or right is None else left[0] - right[0] + comparison.added
 
 
-def _minus(left: float, right: float) -> float:
-    """Return left minus right; 0 if both are the same infinity."""
-    return 0.0 if left == right else left - right
-
-
 def _quotient(above: Ends, below: Ends) -> Ends | None:
     """Return the lowest and the highest possible value of a quotient; None for a division by 0."""
     if not any(below):
@@ -560,29 +434,19 @@ def _quotient(above: Ends, below: Ends) -> Ends | None:
     return (min(known), max(known)) if known else (math.nan, math.nan)
 
 
-_Group = tuple[str, str, CellKey]
-"""A metric, a task with all its settings, and the levels shared by comparable cells."""
-
-
 class ComparableCells:
     """The cells of a study, grouped by task and its settings.
 
-    A group's cells are used together to estimate a variance; `words_for` says which cells these are. `trials`
-    maps each cell to its trials by seed. `value` returns a metric of one trial.
+    A group's cells are used together to estimate a variance; `words_for` says which cells these are.
     """
 
-    def __init__(
-        self,
-        study: Study,
-        trials: Mapping[CellKey, Mapping[int, Trial]],
-        value: Callable[[str, Trial], float | None],
-    ) -> None:
-        self._trials, self._value = trials, value
-        first = {place: next(iter(each.values())) for place, each in trials.items()}
+    def __init__(self, study: Study, results: CellResults) -> None:
+        self._results = results
+        first = {place: next(iter(each.values())) for place, each in results.trials.items()}
         self._tasks = {place: trial.settings.task.model_dump_json() for place, trial in first.items()}
-        self._is_grid = study.design.is_grid
+        self._places, self._is_grid = frozenset(first), study.design.is_grid
         self._has_gates = bool(study.gates.held())
-        self._pools: dict[Hashable, Pool | None] = {}  # by the arguments of `_values`
+        self._pooled = cache(self._pool_group)
 
     def words_for(self, claim: Claim) -> str:
         """Return which cells a claim's pooled variance is estimated from."""
@@ -613,11 +477,12 @@ class ComparableCells:
             return quantity.metric, self._tasks.get(cell_key(quantity.cell), "")
 
         parts: list[tuple[float, Pool]] = []
-        left_out = frozenset(cell_key(each.cell) for each in weights) if of_others else frozenset[CellKey]()
-        picked: frozenset[CellKey] | None = None
+        among = self._places
         if claim.spec.over:
             named = (each for one in claim.comparisons for each in iter_quantities(one))
-            picked = frozenset(cell_key(each.cell) for each in named)
+            among = frozenset(cell_key(each.cell) for each in named)
+        if of_others:
+            among -= {cell_key(each.cell) for each in weights}
         for (metric, settings), members in groupby(sorted(weights, key=task), key=task):
             quantities = list(members)
             # effects that all cells of a seed share drop out only if the weights of a group add up to 0
@@ -627,11 +492,7 @@ class ComparableCells:
             if self._is_grid:
                 shared = frozenset.intersection(*(cell_key(each.cell) for each in quantities))
                 shared = frozenset(pair for pair in shared if pair[0] not in claim.spec.over)
-            group = (metric, settings, shared)
-            key = (group, seeds, left_out, picked)
-            if key not in self._pools:
-                self._pools[key] = pooled_variance(self._values(*key))
-            if (pool := self._pools[key]) is None:
+            if (pool := self._pooled(metric, settings, shared, seeds, among)) is None:
                 return None
             # a pool has the variance of a difference of two cells
             squares = math.fsum(weights[each] ** 2 for each in quantities)
@@ -643,26 +504,20 @@ class ComparableCells:
         # rounded down, so that the interval is rather too wide than too narrow
         return Pool(variance=variance, degrees=int(variance**2 / weight))
 
-    def _values(
-        self,
-        group: _Group,
-        seeds: tuple[int, ...],
-        left_out: frozenset[CellKey],
-        picked: frozenset[CellKey] | None,
-    ) -> list[Values]:
-        metric, settings, shared = group
+    def _pool_group(
+        self, metric: str, task: str, shared: CellKey, seeds: tuple[int, ...], among: frozenset[CellKey]
+    ) -> Pool | None:
+        """Estimate the variance of a metric from those cells of a task that have all `shared` levels."""
         # cells of recipes that do not use a factor share their trials, which count once
         distinct = {
             frozenset(trial.id for trial in trials.values()): trials
-            for place, trials in self._trials.items()
-            if shared <= place and place not in left_out and self._tasks[place] == settings
-            if picked is None or place in picked
+            for place, trials in self._results.trials.items()
+            if shared <= place and place in among and self._tasks[place] == task
         }
-        return [
-            {
-                seed: found
-                for seed in seeds
-                if seed in trials and (found := self._value(metric, trials[seed])) is not None
-            }
+        values = [
+            {seed: self._results.finite_value(metric, trials[seed]) for seed in seeds if seed in trials}
             for trials in distinct.values()
         ]
+        return pooled_variance(
+            [{seed: value for seed, value in each.items() if value is not None} for each in values]
+        )

@@ -11,12 +11,12 @@ comparison counts, and later looks cannot overturn it.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
-from ...studies.catalog.metrics import ANALYTIC_COSTS, find_metric, is_timed
+from ...studies.catalog.metrics import find_metric, is_timed
 from ...studies.claims.comparisons import (
     Cell,
     Claim,
@@ -33,30 +33,18 @@ from ...studies.claims.comparisons import (
     Speedup,
     iter_numbers,
     iter_quantities,
-    number_parts,
 )
 from ...studies.resolve.trial import CellKey, cell_key
 from ...studies.schema.factors import ABSENT, level_key, level_text, named_levels
 from ...studies.schema.settings import Level
 from ...studies.study import Study
-from ...studies.text.units import format_quantity, plural
+from ...studies.text.units import format_quantity
 from ..outcomes import device_fault
 from ..statistics.decided_differences import look_level, p_over_looks
 from ..statistics.estimates import hochberg_adjusted, hochberg_threshold
-from .cell_values import CellResults, NumberValues
-from .hypothesis_test import PairedTest, paired_test
-from .verdicts import (
-    OPEN,
-    ClaimError,
-    ClaimResult,
-    ComparisonResult,
-    Note,
-    Verdict,
-    judge,
-)
-
-WIDER = 3.0
-"""A note says so if compared cells vary this many times as much as the others, or the others as much more."""
+from .cell_values import CellResults
+from .checked_comparison import CheckedComparison, notes_on_cells, notes_on_test, with_picks
+from .verdicts import OPEN, ClaimError, ClaimResult, ComparisonResult, Judgement, judge
 
 
 def check_claims(
@@ -68,10 +56,8 @@ def check_claims(
     its trials in the store, which are needed only if `needs_metrics(study)`. Raises ClaimError if trainings
     with a time budget ran on several devices, or cells of several devices are compared by their time.
     """
-    return tuple(
-        check_claim(claim, results, small=study.header.small)
-        for claim, results in results_of_claims(study, outcomes, metrics)
-    )
+    checked = checked_comparisons(study, outcomes, metrics)
+    return tuple(judge_claim(claim, own, small=study.header.small) for claim, own in checked)
 
 
 def _device_fault(study: Study, outcomes: pl.DataFrame) -> str:
@@ -84,10 +70,10 @@ def _device_fault(study: Study, outcomes: pl.DataFrame) -> str:
     return ""
 
 
-def results_of_claims(
+def checked_comparisons(
     study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
-) -> Iterator[tuple[Claim, CellResults]]:
-    """Yield each claim with the results of the cells that may decide it, its picked cells chosen by them.
+) -> Iterator[tuple[Claim, list[CheckedComparison]]]:
+    """Yield each claim, its picked cells chosen by the results, and its comparisons with their results.
 
     If a claim opens a gate, the cells that this gate or a later one holds back are left out, since their
     results must not change the claim's verdict. The arguments and the error are those of `check_claims`.
@@ -102,8 +88,10 @@ def results_of_claims(
         quantities = {each for claim in claims for each in claim.quantities}
         cells = study if stage is None else gates.without_held(study, stage)
         made[stage] = CellResults(cells, quantities, outcomes, metrics)
-    for claim, stage in zip(study.claims, stages, strict=True):
-        yield made[stage].with_picks(claim), made[stage]
+    for written, stage in zip(study.claims, stages, strict=True):
+        results = made[stage]
+        claim, picks = with_picks(written, results)
+        yield claim, [CheckedComparison(each, claim, results, picks) for each in claim.comparisons]
 
 
 def needs_metrics(study: Study) -> bool:
@@ -111,69 +99,26 @@ def needs_metrics(study: Study) -> bool:
     return any("[" in each.metric for claim in study.claims for each in claim.quantities)
 
 
-def check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimResult:
-    """Check one claim by the results of its cells. `small` marks a paper's claim in a smaller study."""
-    family = claim.comparisons
-    tests = {each: comparison_tests(each, claim, results, len(family)) for each in family}
-    # without the comparisons that hold, or fail, without a test
-    firsts = {each: looked[0] for each, looked in tests.items()}
-    tested = [each for each, one in firsts.items() if not (one.exact or (one.at_bound and one.inside))]
-    alpha, counts = 1 - claim.spec.level, tuple(map(len, results.looks))
-    over_looks = [p_over_looks(counts, min(test.p for test in tests[each])) for each in tested]
-    threshold = look_level(counts, hochberg_threshold(over_looks, alpha))
-    shown = {
-        each: next(
-            (test for test in found if test.complete and test.p <= threshold and not claim.uses_last_look),
-            found[-1],
-        )
-        for each, found in tests.items()
-    }  # the test at the first look that decides a comparison, or at the last look
-    verdicts = {
-        each: _verdict(test, threshold) if results.has_begun(each) else Verdict.NOT_RUN
-        for each, test in shown.items()
-    }
-    adjusted = hochberg_adjusted([p_over_looks(counts, shown[each].p) for each in tested])
-    p_values = dict(zip(tested, adjusted, strict=True))
-    labels = comparison_labels(claim)
-    needed = {
-        each: test.needed(1 - threshold) if verdicts[each] in OPEN else None for each, test in shown.items()
-    }
-    doubts = {each: test.p if test.inside else 2 - test.p for each, test in shown.items()}
-    judged = judge(claim.statement, verdicts, doubts, needed)
-    findings = {
-        each: ComparisonResult(
-            text=full_text(each, claim),
-            label=labels[each],
-            verdict=verdicts[each],
-            effect=_shown(test.effect, each),
-            interval=_shown_interval(test.interval(1 - threshold), each),
-            bounds=test.bounds and (_shown(test.bounds[0], each), _shown(test.bounds[1], each)),
-            p=p_values.get(each) if test.complete and test.n > 1 and not test.at_bound else None,
-            test=None if test.exact or test.at_bound or not test.complete or test.n < 2 else test.method,
-            n=test.n,
-            degrees=test.degrees if test.method in {"pooled", "t"} else None,
-            needed=needed[each],
-            decimals=_decimals(each),
-            unit=_unit(each),
-            is_ratio=each.is_ratio,
-            added=each.added,
-            tested_for=_tested_for(each),
-            gaps=results.gaps(each),
-            notes=(
-                *results.notes(each, claim),
-                *_notes(test, results.saturation(each), labels[each], verdicts[each], judged.verdict),
-                *_doubts_of_pool(each, claim, results, test, {verdicts[each], judged.verdict}),
-            ),
-            decides_part=each in judged.parts,
-        )
-        for each, test in shown.items()
-    }
+def judge_claim(claim: Claim, checked: Sequence[CheckedComparison], *, small: bool) -> ClaimResult:
+    """Judge a claim by its comparisons. `small` marks a paper's claim in a smaller study."""
+    results, alpha, family = checked[0].results, 1 - claim.spec.level, claim.comparisons
+    counts = results.counts
+    smallest = [min(test.p for test in each.tests) for each in checked if not each.tests[0].is_certain]
+    threshold = look_level(counts, hochberg_threshold([p_over_looks(counts, p) for p in smallest], alpha))
+    level, own = 1 - threshold, [each.judge(threshold) for each in checked]
+    judged = judge(claim.statement, dict(zip(family, own, strict=True)))
+    tested = [one.test.p for one in own if not one.test.is_certain]
+    adjusted = iter(hochberg_adjusted([p_over_looks(counts, p) for p in tested]))
+    findings = tuple(
+        _finding(each, one, judged, label, level, p=None if one.test.is_certain else next(adjusted))
+        for each, one, label in zip(checked, own, comparison_labels(claim).values(), strict=True)
+    )
     return ClaimResult(
         spec=claim.spec,
         verdict=judged.verdict,
-        findings=tuple(findings.values()),
-        deciding=findings[judged.deciding],
-        level=1 - threshold,
+        findings=findings,
+        deciding=findings[family.index(judged.deciding)],
+        level=level,
         level_of_look=1 - look_level(counts, alpha),
         looks=counts,
         needed=judged.needed if judged.verdict in OPEN else None,
@@ -183,117 +128,48 @@ def check_claim(claim: Claim, results: CellResults, *, small: bool) -> ClaimResu
     )
 
 
-def _notes(
-    test: PairedTest, bound: str | None, label: str, own: Verdict, of_claim: Verdict
-) -> Iterator[Note]:
-    """Yield notes on what a test shows of a comparison besides its numbers.
-
-    They are on an effect without a bound, on values that are all at a `bound`, which more seeds do not
-    change, and on other cells that widen its interval.
-    """
-    if test.bounds == (None, None) and test.is_unknown:
-        yield Note(where="target", what="not reached by either side")
-    elif test.bounds == (None, None) and test.n:
-        yield Note(where="effect", what="no bound, as trainings of both sides missed the target")
-    if bound is not None:
-        easier = (
-            "fewer epochs, or steps_to a value," if bound == "largest" else "an easier task or more epochs"
-        )
-        advice = f", so more seeds do not help; {easier} may show a difference" if own in OPEN else ""
-        what = f"all values of {plural(test.n, 'seed')} at the {bound} possible value{advice}"
-        yield Note(where=label, what=what)
-    is_wider = test.own_spread and test.spread and test.spread > WIDER * test.own_spread
-    if is_wider and own in OPEN and of_claim in OPEN:
-        yield Note(kind="spread", where="spread", what=f"other cells vary over {WIDER:g} times as much")
-
-
-def _doubts_of_pool(
-    comparison: Comparison,
-    claim: Claim,
-    results: CellResults,
-    test: PairedTest,
-    verdicts: Collection[Verdict],
-) -> Iterator[Note]:
-    """Yield a note if a claim is decided by a pooled test of cells that vary far more than all others."""
-    own = test.own_spread
-    if own is None or test.spread is None or own < test.spread or any(each in OPEN for each in verdicts):
-        return  # with calmer other cells, the own spread is above the pooled one
-    weights = _difference(comparison, results).weights
-    seeds = next((each for each in results.looks if len(each) == test.n), results.looks[-1])
-    others = results.comparable.pool(claim, weights, seeds, of_others=True)
-    if others is not None and own > WIDER * math.sqrt(others.variance):
-        yield Note(kind="spread", where="spread", what=f"other cells vary less than 1 / {WIDER:g} as much")
+def _finding(
+    checked: CheckedComparison, own: Judgement, whole: Judgement, label: str, level: float, *, p: float | None
+) -> ComparisonResult:
+    """Return the result of a comparison of a `whole` claim, with its adjusted p and its interval."""
+    comparison, test = checked.comparison, own.test
+    interval, bounds = test.interval(level), test.bounds or (None, None)
+    least, most = (None if end is None else _shown(end, comparison) for end in bounds)
+    is_tested = test.complete and test.n > 1 and not test.at_bound
+    notes = (*notes_on_cells(checked), *notes_on_test(checked, own, label, whole.verdict))
+    return ComparisonResult(
+        text=full_text(comparison, checked.claim),
+        label=label,
+        verdict=own.verdict,
+        effect=None if test.effect is None else _shown(test.effect, comparison),
+        interval=interval and (_shown(interval[0], comparison), _shown(interval[1], comparison)),
+        bounds=test.bounds and (least, most),
+        p=p if is_tested else None,
+        test=test.method if is_tested and not test.exact else None,
+        n=test.n,
+        degrees=test.degrees if test.method in {"pooled", "t"} else None,
+        needed=own.needed,
+        decimals=_decimals(comparison),
+        unit=_unit(comparison),
+        is_ratio=comparison.is_ratio,
+        added=comparison.added,
+        tested_for=_tested_for(comparison),
+        gaps=checked.gaps,
+        notes=tuple(dict.fromkeys(notes)),
+        decides_part=comparison in whole.parts,
+    )
 
 
-def _difference(comparison: Comparison, results: CellResults) -> NumberValues:
-    return results.values_of(SignedSum(((1, comparison.left), (-1, comparison.right))))
-
-
-def comparison_tests(
-    comparison: Comparison, claim: Claim, results: CellResults, family: int
-) -> list[PairedTest]:
-    """Return the tests of a comparison, one for each look (interim test).
-
-    A look adds seeds. Later looks are included as long as all their seeds have values. Costs that are
-    computed, not measured, are exact. If all values are at a bound, there is a single look at all of them.
-    """
-    names = {each.metric for each in iter_quantities(comparison)}
-    found: list[PairedTest] = []
-    left, right = map(results.values_of, number_parts(comparison))
-    both, pool = _difference(comparison, results), results.comparable.pool
-    complete = not results.gaps(comparison)
-    alpha = look_level(tuple(map(len, results.looks)), 1 - claim.spec.level)
-    at_bound = results.saturation(comparison) is not None
-    known = tuple(results.differences(comparison, results.looks[-1]))
-    for seeds in (known,) if at_bound else results.looks:
-        differences, censored = results.differences(comparison, seeds), results.is_censored(comparison, seeds)
-        sides = [(left.ends[seed], right.ends[seed]) for seed in differences]
-        if found and len(differences) < len(seeds):
-            break
-        found.append(
-            paired_test(
-                differences={seed: low for seed, (low, _) in differences.items()},
-                highest={seed: high for seed, (_, high) in differences.items()} if censored else None,
-                region=comparison.accepted_range(both.step),
-                rounding_sd=math.sqrt(both.rounding),
-                test=claim.spec.test,
-                complete=complete,
-                exact=bool(names) and names <= set(ANALYTIC_COSTS),
-                ties=sum(one == other and all(map(math.isinf, one)) for one, other in sides),
-                at_bound=at_bound,
-                pool=pool(claim, both.weights, seeds) if claim.spec.test == "pooled" else None,
-                family=family,
-                alpha=alpha,
-            )
-        )
-    return found
-
-
-def _verdict(test: PairedTest, threshold: float) -> Verdict:
-    if not test.complete or test.p > threshold:
-        return Verdict.UNDECIDED
-    return Verdict.CONFIRMED if test.inside else Verdict.REFUTED
-
-
-def _shown(difference: float | None, comparison: Comparison) -> float | None:
+def _shown(difference: float, comparison: Comparison) -> float:
     """Return the effect to display: left minus right, or a speedup as a ratio.
 
     A number that the comparison adds, as in `a > b + 0.01`, is not subtracted. A speedup is tested as a
     difference of logarithms.
     """
-    if difference is None:
-        return None
     if not comparison.is_ratio:
         return difference + comparison.added
     ratio = math.inf if difference == math.inf else math.exp(difference)
     return ratio * comparison.right.value if isinstance(comparison.right, Ratio) else ratio
-
-
-def _shown_interval(
-    interval: tuple[float, float] | None, comparison: Comparison
-) -> tuple[float, float] | None:
-    low, high = (_shown(end, comparison) for end in interval or (None, None))
-    return None if low is None or high is None else (low, high)
 
 
 _SIGN_WORDS = {">": "more than", "<": "less than", ">=": "at least", "<=": "at most", "==": "exactly"}
@@ -407,10 +283,8 @@ class _LabelWriter:
                 for sign, term in number.terms:
                     inner = self.number(term)
                     inner = f"({inner})" if isinstance(term, SignedSum) else inner
-                    if text:
-                        text += f" {'+' if sign > 0 else minus} {inner}"
-                    else:
-                        text = inner if sign > 0 else minus + inner
+                    first = "" if sign > 0 else minus
+                    text += (f" {first or '+'} " if text else first) + inner
                 return text
             case Quotient():
                 above, below = self.number(number.numerator), self.number(number.denominator)

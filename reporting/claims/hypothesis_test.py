@@ -58,9 +58,11 @@ class PairedTest:
 
     `inside` says whether the effect lies in the region; ranks decide it if they are tested. `p` is the
     smallest significance level at which the test decides, at most 1; it is 1 unless the seeds are `complete`.
+    A comparison `is_certain` if it holds, or fails, without a test.
     """
 
     values: tuple[float, ...]
+    n: int
     region: tuple[float, float]
     method: Test = "t"
     effect: float | None = None
@@ -74,11 +76,7 @@ class PairedTest:
     complete: bool = True
     exact: bool = False
     at_bound: bool = False
-
-    @property
-    def n(self) -> int:
-        """Return the number of seeds."""
-        return len(self.values)
+    is_certain: bool = False
 
     def interval(self, level: float) -> tuple[float, float] | None:
         """Return the t interval of the mean difference, or for ranks that of Wilcoxon's test.
@@ -145,13 +143,18 @@ def paired_test(
     them. Costs that are computed, not measured, are `exact`: one value is enough. Unless the seeds are
     `complete`, nothing is decided.
     """
-    values = tuple(differences.values())
-    found = PairedTest(values=values, region=region, complete=complete, exact=exact, at_bound=at_bound)
+    values, (low, high) = tuple(differences.values()), region
+    found = PairedTest(
+        values=values, n=len(values), region=region, complete=complete, exact=exact, at_bound=at_bound
+    )
     has_mean = bool(values) and not ties and highest is None and not any(map(math.isinf, values))
     if has_mean:
-        found = _with_mean(found, rounding_sd)
+        effect, own = mean(values), sample_sd(values)
+        found = replace(found, effect=effect, inside=low < effect < high)
+        if own is not None and not at_bound:
+            found = replace(found, spread=max(own, rounding_sd), degrees=found.n - 1.0)
     if at_bound:
-        found = replace(found, p=1.0 - found.inside, spread=None, degrees=None)
+        found = replace(found, p=1.0 - found.inside)
     elif not has_mean or (test == "wilcoxon" and not exact):
         found = _by_ranks(found, None if highest is None else tuple(highest.values()), ties)
     elif test == "t" or (test == "pooled" and not permutation_decides(found.n, family, alpha)):
@@ -159,14 +162,7 @@ def paired_test(
     else:
         found = _by_permutation(found)
     p = 0.0 if exact and values else found.p
-    return replace(found, p=p if complete else 1.0)
-
-
-def _with_mean(found: PairedTest, rounding_sd: float) -> PairedTest:
-    """Add the mean of the differences, and their spread, which is at least that of rounding."""
-    (low, high), effect, own = found.region, mean(found.values), sample_sd(found.values)
-    spread, degrees = (None, None) if own is None else (max(own, rounding_sd), found.n - 1.0)
-    return replace(found, effect=effect, inside=low < effect < high, spread=spread, degrees=degrees)
+    return replace(found, p=p if complete else 1.0, is_certain=exact or (at_bound and found.inside))
 
 
 def _by_t(found: PairedTest, pool: Pool | None) -> PairedTest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
@@ -13,6 +13,7 @@ from ...errors import ActivememError
 from ...studies.catalog.metrics import format_number
 from ...studies.claims.comparisons import AllOf, AnyOf, ClaimSpec, Comparison, NotOf, Statement, Test
 from ...studies.text.units import format_quantity, plural
+from .hypothesis_test import PairedTest
 
 
 class ClaimError(ActivememError):
@@ -248,69 +249,73 @@ def count_verdicts(results: Iterable[ClaimResult], separator: str = ", ") -> str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """The verdict on a statement, from those on its comparisons.
+    """The verdict on a statement, which may be a single comparison.
 
     `deciding` is the comparison on which it depends most: that with the lowest p if one comparison is enough,
-    and that with the highest p if all are needed. `parts` are those of its parts. `needed` is how many seeds
-    would decide the statement: the largest number that an open comparison needs, or for an `any` the smallest
-    of those that may be confirmed; None if unknown. A single comparison may decide it sooner.
+    and that with the highest p if all are needed. `test` is the test of this comparison at the look that
+    decides it, or at the last look. `parts` are the deciding comparisons of the statement's parts. `needed`
+    is how many seeds would decide an open statement: the largest number that an open comparison needs, or for
+    an `any` the smallest of those that may be confirmed; None if unknown. A single comparison may decide it
+    sooner.
     """
 
     verdict: Verdict
     deciding: Comparison
+    test: PairedTest
     needed: int | None
-    parts: tuple[Comparison, ...] = ()
+    parts: tuple[Comparison, ...]
 
 
-def judge(
-    statement: Statement,
-    verdicts: Mapping[Comparison, Verdict],
-    doubts: Mapping[Comparison, float],
-    needed: Mapping[Comparison, int | None],
-) -> Judgement:
-    """Combine the verdicts on a statement's comparisons into one, with their doubts and needed seeds.
-
-    One refuted part refutes an AllOf, and one confirmed part confirms an AnyOf, regardless of the others. The
-    doubt of a comparison is its p if the effect is on its side, else 2 − p.
-    """
+def judge(statement: Statement, own: Mapping[Comparison, Judgement]) -> Judgement:
+    """Combine the judgements on a statement's comparisons, `own`, into one on the statement."""
     match statement:
         case Comparison():
-            return Judgement(
-                verdict=verdicts[statement], deciding=statement, needed=needed[statement], parts=(statement,)
-            )
+            return own[statement]
         case NotOf():
-            inner = judge(statement.part, verdicts, doubts, needed)
+            inner = judge(statement.part, own)
             opposite = {Verdict.CONFIRMED: Verdict.REFUTED, Verdict.REFUTED: Verdict.CONFIRMED}
             return replace(inner, verdict=opposite.get(inner.verdict, inner.verdict))
         case AllOf() | AnyOf():
-            parts = [judge(part, verdicts, doubts, needed) for part in statement.parts]
-            found = {part.verdict for part in parts}
-            resolving = Verdict.REFUTED if isinstance(statement, AllOf) else Verdict.CONFIRMED
-            verdict = resolving if resolving in found else Verdict.UNDECIDED
-            verdict = parts[0].verdict if len(found) == 1 else verdict
-            same = OPEN if verdict in OPEN else (verdict,)
-            candidates = [part.deciding for part in parts if part.verdict in same]
-            counts = [part.needed for part in parts if part.verdict in OPEN]
-            known = [count for count in counts if count is not None]
-            most = max(known) if known and len(known) == len(counts) else None
-            if isinstance(statement, AnyOf):
-                hopeful = [part for part in parts if part.verdict in OPEN and doubts[part.deciding] < 1]
-                fewest = min((part.needed for part in hopeful if part.needed is not None), default=None)
-                deciding, seeds = min(candidates, key=doubts.__getitem__), fewest if hopeful else most
-            else:
-                of_p = max if verdict is not resolving else min
-                deciding, seeds = of_p(candidates, key=lambda each: min(doubts[each], 2 - doubts[each])), most
-            return Judgement(
-                verdict=verdict,
-                deciding=deciding,
-                needed=seeds,
-                parts=tuple(
-                    one
-                    for part, inner in zip(statement.parts, parts, strict=True)
-                    for one in (
-                        (inner.deciding,)
-                        if isinstance(part, AllOf | AnyOf) and type(part) is not type(statement)
-                        else inner.parts
-                    )
-                ),
-            )
+            parts = [judge(part, own) for part in statement.parts]
+            found = _judge_all(parts) if isinstance(statement, AllOf) else _judge_any(parts)
+            deciding: list[Comparison] = []
+            for part, inner in zip(statement.parts, parts, strict=True):
+                # of an `any` in an `all`, or the reverse, one comparison stands for all
+                is_mixed = isinstance(part, AllOf | AnyOf) and type(part) is not type(statement)
+                deciding += [inner.deciding] if is_mixed else inner.parts
+            return replace(found, parts=tuple(deciding))
+
+
+def _judge_all(parts: Sequence[Judgement]) -> Judgement:
+    """Judge an AllOf. One refuted part refutes it, regardless of the others."""
+    verdict, alike = _settled(parts, Verdict.REFUTED)
+    choose = min if verdict is Verdict.REFUTED else max
+    return replace(choose(alike, key=_p), verdict=verdict, needed=_most_needed(parts))
+
+
+def _judge_any(parts: Sequence[Judgement]) -> Judgement:
+    """Judge an AnyOf. One confirmed part confirms it, regardless of the others."""
+    verdict, alike = _settled(parts, Verdict.CONFIRMED)
+    if hopeful := [part for part in alike if part.test.inside and part.test.p < 1]:
+        fewest = min((part.needed for part in hopeful if part.needed is not None), default=None)
+        return replace(min(hopeful, key=_p), verdict=verdict, needed=fewest)
+    return replace(max(alike, key=_p), verdict=verdict, needed=_most_needed(parts))
+
+
+def _p(part: Judgement) -> float:
+    """Return the p of a part, without its rounding error: of parts with equal p the first decides."""
+    return round(part.test.p, 15)
+
+
+def _settled(parts: Sequence[Judgement], resolving: Verdict) -> tuple[Verdict, list[Judgement]]:
+    """Return the verdict that one part settles or that all share, and the parts with this verdict."""
+    found = {part.verdict for part in parts}
+    verdict = resolving if resolving in found else found.pop() if len(found) == 1 else Verdict.UNDECIDED
+    return verdict, [part for part in parts if part.verdict in (OPEN if verdict in OPEN else (verdict,))]
+
+
+def _most_needed(parts: Sequence[Judgement]) -> int | None:
+    """Return the largest number of seeds that an open part needs; None if one of these is unknown."""
+    counts = [part.needed for part in parts if part.verdict in OPEN]
+    known = [count for count in counts if count is not None]
+    return max(known) if known and len(known) == len(counts) else None
