@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,13 +22,27 @@ if TYPE_CHECKING:
 Place = tuple[str, ...]
 """The levels of a cell as texts (`level_key`), without its seed."""
 
-Picks = Mapping[Place, tuple[Mapping[str, Level], int]]
-"""The levels of each picked cell, and the number of cells that tie as the best of those it is picked from."""
-
 KeyT = TypeVar("KeyT")
 
 MAX_LISTED = 12
 """The maximum number of picked levels that a note lists."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pick:
+    """The levels of one picked cell.
+
+    `tried` has the levels of all cells that differ only in the factors in `over`. `best` has those that tie
+    as the best; the first is shown. `name` is the name of the cell, or "".
+    """
+
+    tried: Sequence[Mapping[str, Level]]
+    best: Sequence[Mapping[str, Level]]
+    name: str = ""
+
+
+Picks = Mapping[Place, Pick]
+"""The picked cells by the place of the level that is shown."""
 
 
 class PickKeys(ResultKeys):
@@ -80,13 +95,17 @@ def pick_cells(spec: PickKeys, subject: ResultSubject) -> Picks:
     """
     if spec.pick_by is None:
         return {}
-    cells = {place_of(trial.levels): trial.levels for trial in subject.trials}
-    rivals: dict[Place, dict[Place, list[float]]] = {}
+    rivals: dict[Place, dict[Place, Mapping[str, Level]]] = {}
+    for trial in subject.trials:
+        rivals.setdefault(place_of(trial.levels, spec.over), {})[place_of(trial.levels)] = trial.levels
+    values: dict[Place, list[float]] = {}
     for each in subject.observe(spec.pick_by).values:
-        others = rivals.setdefault(place_of(each.levels, spec.over), {})
-        others.setdefault(place_of(each.levels), []).append(each.value)
-    best = (best_of(spec.pick_by, each) for each in rivals.values())
-    return {places[0]: (cells[places[0]], len(places)) for places in best}
+        values.setdefault(place_of(each.levels), []).append(each.value)
+    picks: dict[Place, Pick] = {}
+    for tried in rivals.values():
+        if best := best_of(spec.pick_by, {place: values[place] for place in tried if place in values}):
+            picks[best[0]] = Pick(tried=[*tried.values()], best=[tried[place] for place in best])
+    return picks
 
 
 def pick_note(spec: PickKeys, subject: ResultSubject, picked: Picks, shown: Sequence[str]) -> Iterator[str]:
@@ -99,45 +118,49 @@ def pick_note(spec: PickKeys, subject: ResultSubject, picked: Picks, shown: Sequ
         names[factor] = dict(zip(map(level_text, levels), texts, strict=True))
     factors = spec.over if len(picked) > MAX_LISTED else (*shown, *spec.over)
     listed = [
-        " ".join(names[factor].get(level_text(levels[factor]), "") for factor in factors)
-        for levels, _ in picked.values()
+        " ".join(names[factor].get(level_text(pick.best[0][factor]), "") for factor in factors)
+        for pick in picked.values()
     ]
     if len(picked) > MAX_LISTED:
         counts = Counter(listed).most_common()
         listed = [f"{level} for {count} of {len(picked)} cells" for level, count in counts]
-    yield f"At the best {' and '.join(spec.over)} by {spec.pick_by}: {'; '.join(listed)}."
-    if tied := sorted(count for _, count in picked.values() if count > 1):
+    levels = f"{number_range(sorted(len(pick.tried) for pick in picked.values()))} levels"
+    yield f"At the best of {levels} of {' and '.join(spec.over)} by {spec.pick_by}: {'; '.join(listed)}."
+    if tied := sorted(len(pick.best) for pick in picked.values() if len(pick.best) > 1):
         of = f"{len(tied)} of {plural(len(picked), 'cell')}"
         yield f"{number_range(tied)} levels tie in {of}: the first of the file was taken."
-    cells = [(place_of(trial.levels, spec.over), trial.levels) for trial in subject.trials]
-    best = [(place_of(levels, spec.over), levels, "") for levels, _ in picked.values()]
-    values = [name for (key, *_), name in spec.named_metrics() if key == "value"]
-    bias = pick_bias(spec.pick_by, spec.over, values)
-    yield from filter(None, (bias, end_sentence(spec.over, cells, best)))
+    shown_metrics = [name for (key, *_), name in spec.named_metrics() if key in ("value", "x")]
+    if bias := pick_bias(spec.pick_by, spec.over, shown_metrics):
+        yield bias
+    yield from pick_sentences(spec.over, list(picked.values()))
 
 
-def end_sentence(
-    over: Sequence[str],
-    cells: Iterable[tuple[Place, Mapping[str, Level]]],
-    picked: Collection[tuple[Place, Mapping[str, Level], str]],
-) -> str:
-    """Return a sentence on picked levels that are the lowest or the highest number of their factor, or "".
+def pick_sentences(over: Sequence[str], picked: Sequence[Pick]) -> Iterator[str]:
+    """Yield sentences on numbers of levels that differ, and on picked levels that are an end of their factor.
 
-    `cells` has all levels of the factors in `over` at each place, and `picked` those that are picked, with
-    the name of the place. Places without names are counted. A lowest level 0, as of a dropout, is no end.
+    Cells without names are counted. A level is no end if one between the ends ties with it, or if it is a
+    lowest level 0, as of a dropout.
     """
-    tried: dict[tuple[Place, str], set[float]] = {}
-    for (place, levels), factor in product(cells, over):
-        if isinstance(level := levels[factor], int | float) and not isinstance(level, bool):
-            tried.setdefault((place, factor), set()).add(level)
-    found: dict[str, list[str]] = {}
-    for (place, levels, name), factor in product(picked, over):
-        ends = sorted(tried.get((place, factor), ()))
-        for end, level in (("lowest", ends[0]), ("highest", ends[-1])) if len(ends) > 1 else ():
-            if level == levels[factor] and (level or end == "highest"):
-                found.setdefault(f"{factor} = {level_name(level)}, the {end},", []).append(name)
-    parts = (
-        f"{level} for {', '.join(names) if names[0] else f'{len(names)} of {len(picked)} cells'}"
-        for level, names in found.items()
-    )
-    return f"Picked at an end of its levels: {'; '.join(parts)}. Better ones may lie beyond." if found else ""
+    budgets: dict[str, list[str]] = {}
+    ends_of: dict[str, list[str]] = {}
+    for pick in picked:
+        budgets.setdefault(plural(len(pick.tried), "level"), []).append(pick.name)
+    for pick, factor in product(picked, over):
+        numbers = {level for each in pick.tried if not isinstance(level := each[factor], bool | str)}
+        ends: dict[Level, str] = {min(numbers): "lowest", max(numbers): "highest"} if len(numbers) > 1 else {}
+        if ends.get(0) == "lowest":
+            del ends[0]
+        level = pick.best[0][factor]
+        if all(each[factor] in ends for each in pick.best):
+            ends_of.setdefault(f"{factor} = {level_name(level)}, the {ends[level]},", []).append(pick.name)
+
+    def by_cells(found: Mapping[str, Sequence[str]]) -> str:
+        return "; ".join(
+            f"{what} for {', '.join(names) if names[0] else f'{len(names)} of {len(picked)} cells'}"
+            for what, names in found.items()
+        )
+
+    if len(budgets) > 1:
+        yield f"Cells had different tuning budgets: {by_cells(budgets)}."
+    if ends_of:
+        yield f"Picked at an end of its levels: {by_cells(ends_of)}. Better ones may lie beyond."

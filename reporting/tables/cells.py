@@ -123,25 +123,24 @@ class TableCells:
         return level_text(levels[self.spec.rows]), column
 
     @cached_property
-    def _tallied(self) -> tuple[TalliesByLook, Mapping[Place, str]]:
-        """Return each cell's values at each look (interim test), and remarks on levels without a value."""
+    def _tallied(self) -> TalliesByLook:
+        """Return the values at each look (interim test) of each cell and metric, also of `otherwise`."""
         spec = self.spec
 
         def tally(trials: Sequence[Trial]) -> dict[Place, tuple[Tally, ...]]:
             return tally_trials(spec, self.study.name, trials, self.outcomes, self.extras.begun)
 
         if spec.pick_by is not None:
-            best, remarks = pick_best(spec, tally(self.trials))
-            return {place: (each,) for place, each in best.items()}, remarks
+            return {place: (each,) for place, each in pick_best(spec, tally(self.trials)).items()}
         looks = map(frozenset, self.looks)
         by_look = [tally([each for each in self.trials if each.seed in seeds]) for seeds in looks]
         first, *later = ({place: each for place, (each,) in found.items()} for found in by_look)
-        return tallies_by_look(first, later), {}
+        return tallies_by_look(first, later)
 
     @cached_property
     def look_tallies(self) -> TalliesByLook:
         """Return the values of each cell at each look (interim test) that it has reached."""
-        return {place: looks for place, looks in self._tallied[0].items() if place[2] in self.spec.value}
+        return {place: looks for place, looks in self._tallied.items() if place[2] in self.spec.value}
 
     @cached_property
     def tallies(self) -> Mapping[Place, Tally]:
@@ -227,7 +226,7 @@ class TableCells:
         baseline = (self.baselines.get(row, ""), column.level, metric.name)
         fallback: Tally | None = None  # of the metric in `otherwise`, in place of one without a value
         if tally is not None and not tally.values and self.spec.otherwise:
-            looks = self._tallied[0].get((row, column.level, self.spec.otherwise))
+            looks = self._tallied.get((row, column.level, self.spec.otherwise))
             fallback = looks[-1] if looks else None
         published = match.published_at(row, column) if match else None
         shared: dict[str, Any] = {
@@ -288,14 +287,14 @@ class TableCells:
     def _remarks(self, place: Place, tally: Tally | None, fallback: Tally | None) -> list[str]:
         remarks: list[str] = []
         if tally is not None:
-            remarks += [tally.label] if tally.label else []
+            remarks.append(tally.label)
             over_levels = self.spec.pick_by is not None and not tally.label
             remarks += (fallback or tally).remarks("trials" if over_levels else "seeds")
             counts = (len(each.values) for at, each in self.tallies.items() if at[2] == place[2])
             if (count := len(tally.values)) > self.counts[0] and count > min(filter(None, counts)):
                 remarks.append(f"mean of {count} seeds")
-        others = (self._tallied[1].get(place, ""), self._untrained.get(place[:2], ""))
-        return [*remarks, *filter(None, others)]
+            remarks.append(tally.pick_remark)
+        return list(filter(None, [*remarks, self._untrained.get(place[:2], "")]))
 
 
 def spread_texts(estimate: Estimate | None, metric: Metric, spread: Spread) -> tuple[str, str]:

@@ -21,11 +21,11 @@ from ...studies.presentation.metric_words import (
     in_sentence,
     with_true_title,
 )
-from ...studies.schema.factors import ABSENT, SEED, level_name, one_line
+from ...studies.schema.factors import SEED, level_name, level_text, one_line
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.text.units import degrees_of_freedom, listed, number_range, plural
 from ..outcomes import chance_of, unlearnt_sentence
-from ..picked_levels import end_sentence
+from ..picked_levels import Pick, pick_sentences
 from ..statistics.decided_differences import (
     SIGNIFICANCE_LEVEL,
     DecidedDifference,
@@ -37,7 +37,7 @@ from ..statistics.estimates import detectable
 from ..statistics.pooled_differences import Difference
 from ..statistics.speedup import FIRST_SENTENCE
 from .table import NOT_RUN, Cell, CellStatus, Footnotes, Table
-from .tally import Place, Tally
+from .tally import Place, Tally, over_labels
 
 if TYPE_CHECKING:
     from ..kinds.cells import CellsTable
@@ -293,8 +293,10 @@ def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...
     fixed = fixed_levels([trial.levels for trial in made.shown_trials], shown, made.study.design)
     at = f", at {describe_levels(fixed)}" if fixed else ""
     varies = trained or any(len(set(tally.values)) > 1 for tally in tallies)
-    sentences = [f"{subject}{_average(spec, made.levels, trained or tallies) if varies else ''}{at}."]
-    sentences += filter(None, [pick_bias(spec.pick_by, spec.over, spec.value), _end_sentence(made)])
+    picks = _picks(made)
+    sentences = [f"{subject}{_average(spec, made.levels, trained or tallies, picks) if varies else ''}{at}."]
+    sentences += [bias] if (bias := pick_bias(spec.pick_by, spec.over, spec.value)) else []
+    sentences += pick_sentences(spec.over, picks)
     if other := next((cell.metric for cell in cells if cell.metric), ""):
         title = with_true_title(find_metric(other), settings)[0].title
         sentences.append(f"In parentheses, as a fallback: {title[0].lower()}{title[1:]}.")
@@ -327,22 +329,33 @@ def caption_start(caption: str | None, metrics: Sequence[Metric]) -> str:
     return one_line(caption or "; ".join([first, *map(in_sentence, others)])).removesuffix(".")
 
 
-def _end_sentence(made: TableCells) -> str:
-    """Return a sentence on picked levels that are the lowest or the highest number of their factor."""
+def _picks(made: TableCells) -> list[Pick]:
+    """Return the picked levels of each cell of the table."""
     spec, heads = made.spec, {each.level: each.head for each in made.rows}
-    labels = {place[:2]: each.label for place, each in made.tallies.items() if each.label}
-    cells = [(made.place(trial.levels), trial.levels) for trial in made.trial_of_each_cell]
-    picked = [
-        (place, levels, heads[place[0]] if spec.columns is None else "")
-        for place, levels in cells
-        if labels.get(place)
-        == ", ".join(f"{each} {level_name(levels[each])}" for each in spec.over if levels[each] != ABSENT)
+    cells = [trial.levels for trial in made.trial_of_each_cell]
+    tied = {place[:2]: tally.tied for place, tally in made.tallies.items() if tally.tied}
+    tried: dict[tuple[str, str], dict[str, Mapping[str, Level]]] = {}
+    for levels, label in zip(cells, over_labels(spec.over, cells), strict=True):
+        tried.setdefault(made.place(levels), {})[label] = levels
+    return [
+        Pick(
+            tried=[*tried[row, column].values()],
+            best=[tried[row, column][label] for label in labels],
+            name=heads[row] if spec.columns is None else "",
+        )
+        for (row, column), labels in tied.items()
     ]
-    return end_sentence(spec.over, cells, picked)
 
 
-def _average(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], tallies: Collection[Tally]) -> str:
+def _average(
+    spec: CellsTable,
+    levels: Mapping[str, tuple[Level, ...]],
+    tallies: Collection[Tally],
+    picks: Sequence[Pick],
+) -> str:
     counts = {factor: len(levels[factor]) for factor in spec.over if len(levels[factor]) > 1}
+    for factor in counts if picks else ():
+        counts[factor] = max(len({level_text(each[factor]) for each in pick.tried}) for pick in picks)
     seeds = 1 if SEED in (spec.rows, spec.columns) else len(levels[SEED])
     if not tallies:
         return ""
@@ -354,7 +367,8 @@ def _average(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], tallies:
         first, *others = (f"{count} levels of {factor}" for factor, count in counts.items())
         found = [first, *(each.replace(" levels", "", 1) for each in others)]
         by = f" by {in_sentence(find_metric(spec.pick_by).title)}" if spec.value != (spec.pick_by,) else ""
-        best_of = f", each cell at its best of {listed(found)}{by}"
+        up_to = "up to " if len({len(pick.tried) for pick in picks}) > 1 else ""
+        best_of = f", each cell at its best of {up_to}{listed(found)}{by}"
     elif counts:
         over += f", {'' if known == [1] else 'each '}the mean over {listed(counts)}"
     fewer = ", fewer where marked" if any(0 < len(each.values) < each.trials for each in tallies) else ""

@@ -6,7 +6,6 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import starmap
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -48,11 +47,13 @@ class Tally:
 
     `units` has the seed of each value, by which cells are paired. `gaps` has status and reason of each seed
     without a value. If the table picks levels of the factors in `over`, `label` names them, otherwise it is
-    empty, and a value is the mean over these levels. If a value is infinite, so is the mean: `values` is
-    empty, and `gaps` has only the infinite values. If trials ended before they reached a target, the mean is
-    unknown: `values` is empty, `reached` has the costs at which the other trials reached it, and `limits` the
-    costs at which these trials ended. `step` is the smallest difference that two values can have; 0 for costs
-    that are computed, not measured.
+    empty, and a value is the mean over these levels. `tied` has the labels of all levels that are the best,
+    and `pick_remark` is on ties and on levels that lack values.
+
+    If a value is infinite, so is the mean: `values` is empty, and `gaps` has only the infinite values. If
+    trials ended before they reached a target, the mean is unknown: `values` is empty, `reached` has the costs
+    at which the other trials reached it, and `limits` the costs at which these trials ended. `step` is the
+    smallest difference that two values can have; 0 for costs that are computed, not measured.
     """
 
     trials: int
@@ -60,6 +61,8 @@ class Tally:
     units: tuple[int, ...] = ()
     gaps: tuple[tuple[str, str], ...] = ()
     label: str = ""
+    tied: tuple[str, ...] = ()
+    pick_remark: str = ""
     reached: tuple[float, ...] = ()
     limits: tuple[float, ...] = ()
     step: float = 0.0
@@ -197,25 +200,31 @@ def _locate_trials(
     keys = [(id(trial.common), trial.seed if by_seed else 0) for trial in trials]  # seeds share `common`
     of_cell = {key: trial.levels for key, trial in zip(keys, trials, strict=True)}
     numbers = {cell: number for number, cell in enumerate(of_cell)}
-    names: dict[str, dict[str, str]] = {}
-    for factor in over:
-        known = {level_text(levels[factor]): levels[factor] for levels in of_cell.values()}
-        names[factor] = dict(zip(known, level_names(list(known.values())), strict=True))
-
-    def label(levels: Mapping[str, Level]) -> str:
-        named = [factor for factor in over if levels[factor] != ABSENT] or over
-        return ", ".join(f"{factor} {names[factor][level_text(levels[factor])]}" for factor in named)
-
     cells = pl.DataFrame(
         {
             "row": [level_text(levels[rows]) for levels in of_cell.values()],
             "column": ["" if columns is None else level_text(levels[columns]) for levels in of_cell.values()],
-            "over": [label(levels) if over else "" for levels in of_cell.values()],
+            "over": over_labels(over, list(of_cell.values())),
         },
         schema=_CELL_SCHEMA,
     )
     unit = pl.Series("unit", [trial.seed for trial in trials], dtype=pl.Int64)
     return cells[[numbers[key] for key in keys]].with_columns(unit)
+
+
+def over_labels(over: Sequence[str], cells: Sequence[Mapping[str, Level]]) -> list[str]:
+    """Return a label for each cell, with its levels of the factors in `over`, without those that it lacks."""
+    names: dict[str, dict[str, str]] = {}
+    for factor in over:
+        known = {level_text(levels[factor]): levels[factor] for levels in cells}
+        names[factor] = dict(zip(known, level_names(list(known.values())), strict=True))
+    return [
+        ", ".join(
+            f"{factor} {names[factor][level_text(levels[factor])]}"
+            for factor in [factor for factor in over if levels[factor] != ABSENT] or over
+        )
+        for levels in cells
+    ]
 
 
 def _seed_means(valued: pl.DataFrame) -> pl.DataFrame:
@@ -282,50 +291,50 @@ def _tallies(valued: pl.DataFrame, *, separate: bool) -> Iterator[tuple[str, str
         yield cell["row"], cell["column"], tally
 
 
-def pick_best(
-    spec: CellsTable, tallies_by_place: Mapping[Place, tuple[Tally, ...]]
-) -> tuple[dict[Place, Tally], dict[Place, str]]:
+def pick_best(spec: CellsTable, tallies: Mapping[Place, tuple[Tally, ...]]) -> dict[Place, Tally]:
     """Pick the best levels of the factors in `over` for each cell, and return the values at these levels.
 
-    The second result maps cells to remarks on levels without a value or with fewer seeds, and on ties; a cell
-    without such levels has no remark. If no level can be picked yet, the trials of all levels are merged.
-    They then only have a value that all levels share, such as a number of parameters.
+    If no level can be picked yet, the trials of all levels are merged. They then only have a value that all
+    levels share, such as a number of parameters.
     """
+    metrics = [name for name in (spec.pick_by, spec.otherwise) if name]
     best: dict[Place, Tally] = {}
-    remarks: dict[Place, str] = {}
-    for place, tallies in tallies_by_place.items():
-        ranked = {name: tallies_by_place[*place[:2], name] for name in (spec.pick_by, spec.otherwise) if name}
-        valued = (
-            (name, {at: each.values for at, each in enumerate(levels) if each.values})
-            for name, levels in ranked.items()
-        )
-        tied = next(filter(None, starmap(best_of, valued)), [])
-        if not tied:
-            best[place] = Tally(
-                trials=sum(tally.trials for tally in tallies),
-                values=(),
-                gaps=tuple(gap for tally in tallies for gap in tally.gaps)
-                or tuple(gap for tally in next(iter(ranked.values())) for gap in tally.gaps),
-            )
-            if tallies[0].values and len({tuple(tally.values) for tally in tallies}) == 1:
-                best[place] = replace(tallies[0], label="")
-            continue
-        number = tied[0]
-        best[place] = tallies[number]
-        levels = [
-            max(each, key=lambda tally: len(tally.values)) for each in zip(*ranked.values(), strict=True)
-        ]
-        empty = [level.gap_status for level in levels if not level.values]
-        few = [level.gap_status for level in levels if 0 < len(level.values) < len(levels[number].values)]
-        why = _EMPTY.get(empty[0], "") if len(set(empty)) == 1 else ""
-        of = f"of {len(levels)} levels of {' and '.join(spec.over)}"
-        found = [f"{len(empty)} {of} {why or 'gave no value'}"] if empty else []
-        for what, n in Counter(_FEWER.get(status, "fewer seeds") for status in few).items():
-            found.append(f"{n} {of} {'have' if n > 1 else 'has'} {what}")
-        found += [f"{len(tied)} {of} tie: the first of the file was taken"] if len(tied) > 1 else []
-        if found:
-            remarks[place] = ", ".join(found)
-    return best, remarks
+    for place, levels in tallies.items():
+        ranked = {name: tallies[*place[:2], name] for name in metrics}
+        for metric, values in ranked.items():
+            if tied := best_of(metric, {level.label: level.values for level in values if level.values}):
+                picked = next(level for level in levels if level.label == tied[0])
+                remark = _pick_remark(spec.over, tied, list(zip(*ranked.values(), strict=True)))
+                best[place] = replace(picked, tied=tuple(tied), pick_remark=remark)
+                break
+        else:
+            gaps = [gap for level in levels for gap in level.gaps]
+            gaps = gaps or [gap for level in ranked[metrics[0]] for gap in level.gaps]
+            best[place] = Tally(trials=sum(level.trials for level in levels), values=(), gaps=tuple(gaps))
+            if levels[0].values and len({tuple(level.values) for level in levels}) == 1:
+                best[place] = replace(levels[0], label="")
+    return best
+
+
+def _pick_remark(over: Sequence[str], tied: Sequence[str], levels: Sequence[tuple[Tally, ...]]) -> str:
+    """Return a remark on ties, and on levels without a value or with fewer seeds than the picked one, or "".
+
+    `tied` has the labels of the best levels. A level has a tally for each metric that picks; the one with the
+    most values counts.
+    """
+    counted = [max(level, key=lambda tally: len(tally.values)) for level in levels]
+    most = max(len(tally.values) for tally in counted if tally.label == tied[0])
+    empty = [tally.gap_status for tally in counted if not tally.values]
+    fewer = [tally.gap_status for tally in counted if 0 < len(tally.values) < most]
+    of, parts = f"of {len(levels)} levels of {' and '.join(over)}", list[str]()
+    if empty:
+        why = _EMPTY.get(empty[0]) if len({*empty}) == 1 else None
+        parts.append(f"{len(empty)} {of} {why or 'gave no value'}")
+    for what, count in Counter(_FEWER.get(status, "fewer seeds") for status in fewer).items():
+        parts.append(f"{count} {of} {'have' if count > 1 else 'has'} {what}")
+    if len(tied) > 1:
+        parts.append(f"{len(tied)} {of} tie: the first of the file was taken")
+    return ", ".join(parts)
 
 
 def untrained_remarks(

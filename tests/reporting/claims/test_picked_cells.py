@@ -167,6 +167,67 @@ def test_a_lowest_level_0_is_not_said_to_be_an_end(levels, best, told):
     ]
 
 
+def test_an_end_that_ties_with_a_level_between_the_ends_is_not_said_to_be_one():
+    keys = {"value": "accuracy", "over": "lr", "pick_by": "loss"}
+    of = load_study(
+        study_text(
+            train={"optimizer": {"name": "adam", "lr": "{lr}"}},
+            factors={
+                "mixer": ["sa", "gru"],
+                "task": ["reverse"],
+                "lr": [1e-3, 3e-3, 1e-2],
+                "seed": [0, 1],
+            },
+            table=[{"name": "t", "rows": "mixer", **keys}],
+            curve=[{"name": "c", "kind": "bar", "x": "mixer", **keys}],
+        )
+    )
+    worse = {("sa", 1e-2), ("gru", 1e-2), ("gru", 3e-3)}
+    losses = {trial.id: float(key_of(trial) in worse) for trial in of.trials}
+    ends = [made_row(trial, {"loss": losses[trial.id], "accuracy": 0.5}, 1) for trial in of.trials]
+    rows = pl.concat(map(trial_frame, ends))
+    sentence = "Picked at an end of its levels: lr = 0.001, the lowest, for {}. Better ones may lie beyond."
+    assert sentence.format("gru") in build_table(of, of.tables[0], rows).caption
+    assert sentence.format("1 of 2 cells") in build_curve(of, of.curves[0], rows).notes
+
+
+def test_tables_and_figures_say_which_cells_had_fewer_levels_to_pick_from():
+    keys = {"value": "accuracy", "over": "lr", "pick_by": "loss"}
+    of = load_study(
+        study_text(
+            study={"design": "zip"},
+            train={"optimizer": {"name": "adam", "lr": "{lr}"}},
+            factors={
+                "mixer": ["sa", "sa", "gru"],
+                "task": ["sort"] * 3,
+                "lr": [1e-3, 3e-3, 1e-2],
+                "seed": [0],
+            },
+            table=[{"name": "t", "rows": "mixer", **keys}],
+            curve=[{"name": "c", "kind": "bar", "x": "mixer", **keys}],
+        )
+    )
+    rows = pl.concat([trial_frame(made_row(trial, {"loss": 1.0, "accuracy": 0.5}, 1)) for trial in of.trials])
+    caption = build_table(of, of.tables[0], rows).caption
+    assert "each cell at its best of up to 2 levels of lr by" in caption[0]
+    assert "Cells had different tuning budgets: 2 levels for sa; 1 level for gru." in caption
+    notes = build_curve(of, of.curves[0], rows).notes
+    assert "At the best of 1 to 2 levels of lr by loss: sa 0.001; gru 0.01." in notes
+
+
+def test_a_front_over_the_picking_metric_says_that_its_values_are_biased():
+    curve = {"kind": "pareto", "x": "loss", "value": "accuracy", "over": "lr", "pick_by": "loss"}
+    of = load_study(
+        study_text(
+            train={"optimizer": {"name": "adam", "lr": "{lr}"}},
+            factors={"mixer": ["sa", "gru"], "task": ["reverse"], "lr": [1e-3, 3e-3], "seed": [0]},
+            curve=[{"name": "c", **curve}],
+        )
+    )
+    rows = pl.concat([trial_frame(made_row(trial, {"loss": 1.0, "accuracy": 0.5}, 1)) for trial in of.trials])
+    assert "loss itself chose lr, so its values are biased." in build_curve(of, of.curves[0], rows).notes
+
+
 def test_the_first_of_tied_levels_is_taken_and_tables_figures_and_claims_say_so():
     keys = 'value = "accuracy"\nover = "lr"\npick_by = "max_length"\n'
     table = f'\n[[table]]\nname = "t"\nrows = "mixer"\n{keys}'

@@ -184,12 +184,13 @@ def test_digits_of_the_fallback_metric_are_no_fault(study: Study) -> None:
 
 def test_a_level_that_has_not_run_is_distinguished_from_one_without_a_value() -> None:
     spec = load_study(STUDY).tables[0]
-    done = Tally(trials=1, values=(3.0,))
+    done = Tally(trials=1, values=(3.0,), label="lr 0.001")
     failed, open_ = (replace(done, values=(), gaps=((each, "x"),)) for each in ("failed", "missing"))
     place = ("mean_pool", "50", spec.value[0])
     for others, told in (
         ((open_, open_), "2 of 3 levels of lr not run"),
         ((failed, open_), "2 of 3 levels of lr gave no value"),
     ):
-        found = {place: (done, *others), (*place[:2], spec.otherwise): (done, *others)}
-        assert pick_best(spec, found)[1][place] == told
+        levels = (done, *(replace(each, label=f"lr {number}") for number, each in enumerate(others, 1)))
+        found = {place: levels, (*place[:2], spec.otherwise): levels}
+        assert pick_best(spec, found)[place].pick_remark == told
