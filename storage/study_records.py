@@ -34,7 +34,7 @@ class StudyRecord(BaseModel):
     """A study as it last ran.
 
     It has the study's text, its overrides, and data on the run, such as its time. `seeds_before` are the
-    seeds for which there were results before the text got more seeds. `claims` has, for each claim that a
+    seeds for which there were results before the text got other seeds. `claims` has, for each claim that a
     run has recorded, the number of trials that had ended by then. `other_paths` are other files with the
     same name that have run in this store.
     """

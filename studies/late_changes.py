@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import operator
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -21,7 +21,7 @@ from .study import Study
 from .text.document import parse_document
 from .text.errors import StudyError
 from .text.strict_model import as_table
-from .text.units import plural
+from .text.units import listed, plural
 
 if TYPE_CHECKING:
     from .claims.comparisons import Claim, ClaimSpec
@@ -83,7 +83,7 @@ def _tested(spec: ClaimSpec) -> str:
 
 
 def describe_max_seeds(study: Study, store: Store) -> str:
-    """Return a note if `max_seeds` has changed or has no effect, or if seeds were added by hand, else ""."""
+    """Return a note if `max_seeds` or the file's seeds have changed, or if it has no effect, else ""."""
     now = study.header.max_seeds
     if not study.asks_for_seeds:
         without = "the study has no claim, and no table with smallest_difference"
@@ -94,25 +94,29 @@ def describe_max_seeds(study: Study, store: Store) -> str:
     before, rows = last.get("max_seeds"), store.trials(columns=KEY_COLUMNS)
     ended = rows.filter(pl.col("study") == study.name)["trial"].n_unique()
     if before == now or not ended:
-        return describe_added_seeds(study, store)
+        return _describe_changed_seeds(study, store)
     when = f"max_seeds was {'not set' if before is None else before} when {plural(ended, 'trial')} ended"
     if now is None:
         return f"{when}: trials stay, but verdicts are no longer corrected for several looks at the results"
     change = "stricter, since claims are tested several times"
     change = change if before is None else "corrected for tests at other numbers of seeds"
-    later = _seeds_of(record).difference(study.seeds)
-    is_advice = before is None and now == len(study.seeds) + len(later)  # of `describe_added_seeds`
-    valid = "" if is_advice and later else "; this is valid only if you have not seen a result yet"
+    is_advice = record.get("seeds_before") == list(study.seeds) and now == len(_seeds_of(record))
+    valid = "" if before is None and is_advice else "; this is valid only if you have not seen a result yet"
     return f"{when}: trials stay, but verdicts are now {change}{valid}"
 
 
-def describe_added_seeds(study: Study, store: Store) -> str:
-    """Return a note if seeds were added to a study's file after there were results, else ""."""
-    before = seeds_before(study, store)
-    if not before or not set(before) < set(study.seeds):  # an override has other seeds than the file
+def _describe_changed_seeds(study: Study, store: Store) -> str:
+    """Return a note if a study's file got more or fewer seeds after there were results, else ""."""
+    if not (before := seeds_before(study, store)):
         return ""
+    most = study.header.max_seeds
     told = f"the study had results for {plural(len(before), 'seed')} before it got {len(study.seeds)}: the"
-    if (most := study.header.max_seeds) is not None:
+    if dropped := sorted(_dropped_seeds(study, before)):
+        which = f"results of seed{'s' * (len(dropped) > 1)} {listed(dropped)} count, since max_seeds = {most}"
+        return f"{told} {which} allows for them; verdicts are valid only if you have not seen a result yet"
+    if not set(before) < set(study.seeds):  # an override has other seeds than the file
+        return ""
+    if most is not None:
         keep = f"to account for it, set seed = {list(before)} and keep max_seeds = {most}"
         return f"{told} error level of its verdicts leaves out the look at {len(before)} seeds; {keep}"
     return (
@@ -122,16 +126,17 @@ def describe_added_seeds(study: Study, store: Store) -> str:
 
 
 def seeds_before(study: Study, store: Store) -> tuple[int, ...]:
-    """Return the seeds for which a study had results before its file got more seeds, or ().
+    """Return the seeds for which a study had results before its file got more seeds or dropped some, or ().
 
-    The record of the last run either has them, or has the file with fewer seeds. Seeds that only an override
+    The record of the last run either has them, or has the file with other seeds. Seeds that only an override
     leaves out are the file's. A single seed decides no claim, so that results for one seed do not count.
     """
     record = store.records.load(study.name)
     if record is None or study.search is not None:
         return ()
     before = set(record.get("seeds_before") or _seeds_of(record))
-    if len(before) < 2 or not before < set(study.design.known_levels[SEED]):
+    has_more = before < set(study.design.known_levels[SEED])
+    if len(before) < 2 or not (has_more or _dropped_seeds(study, before)):
         return ()
     trials = [trial for trial in study.cells if trial.seed in before]
     done = store.trials(columns=(*KEY_COLUMNS, "status", "seed", "settings")).filter(status="done")
@@ -143,6 +148,11 @@ def seeds_before(study: Study, store: Store) -> tuple[int, ...]:
         texts = earlier.str.replace(r'"seed":\d+', '"seed":0').unique()
         had_results = any(_training_of(text) in trainings for text in texts)
     return tuple(sorted(before)) if had_results else ()
+
+
+def _dropped_seeds(study: Study, before: Iterable[int]) -> set[int]:
+    """Return the seeds of a file before that it has no longer, but that `max_seeds` may add."""
+    return set(before).difference(study.design.known_levels[SEED]).intersection(study.later_seeds)
 
 
 def _training_of(text: str) -> tuple[str, int] | None:

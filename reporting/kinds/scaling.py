@@ -270,7 +270,11 @@ def fit_laws(spec: LawKeys, subject: ResultSubject) -> Laws:
             unplaced += 1
             continue
         lacking = [trial.id for trial in shown if trial.id not in values]
-        whys = [observations.whys.get(trial, (ValueStatus.NO_VALUE, "no logarithm")) for trial in lacking]
+        unfit = [f"without a positive {spec.value if trial in costs else spec.x}" for trial in lacking]
+        whys = [
+            observations.whys.get(trial, (ValueStatus.NO_VALUE, why))
+            for trial, why in zip(lacking, unfit, strict=True)
+        ]
         of = f"of {plural(len(shown), 'seed' if best else 'trial')}"
         cells[spec.series_of(shown[0].levels)].append(
             LawCell(
@@ -407,7 +411,8 @@ def _fitted_numbers(laws: Sequence[PowerLaw]) -> str:
 def _unfit_sentence(found: Laws) -> Iterator[str]:
     """Yield a sentence on the trials that no law can use, if there are any."""
     if found.unfit:
-        yield f"Without a logarithm: {found.unfit} trials with a number of 0 or less, or without a cost."
+        trials = plural(found.unfit, "trial")
+        yield f"Without a logarithm: {trials} with a number of 0 or less, or without a cost."
 
 
 def _series(spec: ScalingFigure, found: Laws, names: Sequence[str]) -> Iterator[ScalingSeries]:

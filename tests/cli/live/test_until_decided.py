@@ -192,6 +192,29 @@ def test_seeds_that_are_left_out_after_results_are_noted(run, study):
     assert "changes of seeds and claims before it are unknown" in words_of(run("claim", "check", path))
 
 
+def test_a_left_out_seed_that_max_seeds_may_add_is_noted(run, study):
+    path = Path(study(header="max_seeds = 4\n"))
+    before = path.read_text(encoding="utf-8")
+    assert run("study", "run", str(path), "--local").exit_code == 0
+    told = "the results of seed 2 count, since max_seeds = 4"
+    assert told not in words_of(run("claim", "check", str(path), "--set", "factors.seed=[0, 1]"))
+    path.write_text(before.replace("seed = [0, 1, 2]", "seed = [0, 1]"), encoding="utf-8")
+    assert told in words_of(run("claim", "check", str(path)))
+    assert told in words_of(run("study", "run", str(path), "--local"))
+    assert told in words_of(run("claim", "check", str(path)))  # a later run has not removed it
+    path.write_text(before, encoding="utf-8")
+    assert told not in words_of(run("claim", "check", str(path)))
+
+
+def test_a_max_seeds_for_fewer_seeds_than_had_results_is_no_advice(run, study):
+    path = Path(study(header=""))
+    text = path.read_text(encoding="utf-8")
+    assert run("study", "run", str(path), "--local").exit_code == 0
+    fewer = text.replace("seed = [0, 1, 2]", "seed = [0, 1]").replace("[study]\n", "[study]\nmax_seeds = 3\n")
+    path.write_text(fewer, encoding="utf-8")
+    assert "valid only if you have not seen a result yet" in words_of(run("claim", "check", str(path)))
+
+
 def test_seeds_that_an_override_left_out_are_those_of_the_file(run, study):
     path = study(header="")
     assert run("study", "run", path, "--local").exit_code == 0

@@ -226,6 +226,10 @@ def test_values_without_a_logarithm_are_reported(golden):
     assert len(curve.panels[0].content.series[0].points) == 3
     assert any(note.startswith("Without a logarithm: 2 ") for note in curve.notes)
     golden(drawn(study(), zero=range(16)).notes[0])
+    studied = study(table=[{**SCALING, "name": "laws", "held_out": 1}])
+    largest = [number for number, trial in enumerate(studied.trials) if trial.levels["filter"] == 64]
+    made = build_table(studied, studied.tables[0], losses(studied, zero=largest))
+    assert [note.text for note in made.footnotes] == ["2 of 2 seeds without a positive loss"]
 
 
 @pytest.mark.parametrize(
