@@ -19,16 +19,7 @@ from ..catalog.metrics import (
     unknown_metric,
 )
 from ..catalog.own_corpora import OwnSequences
-from ..catalog.tasks import (
-    AlgorithmicSettings,
-    GeneratedTask,
-    LabelledSettings,
-    LanguageModelSettings,
-    ParsingSettings,
-    SentencePairSettings,
-    TaskKind,
-    TaskSpec,
-)
+from ..catalog.tasks import AlgorithmicSettings, LabelledSettings, TaskKind, TaskSpec
 from ..catalog.train_parts import CALLBACKS, LOSS_TERMS
 from .settings import GradientMeasure, TrainSettings, TrialSettings, read_recipe
 
@@ -45,7 +36,8 @@ def epoch_metrics(settings: TrialSettings) -> tuple[str, ...]:
         if metric.measure is not None and kind in metric.kinds and metric.split in ("", "dev")
     )
     terms = (each.name for each in settings.train.loss_terms)
-    return ("loss", *settings.train.measure, *terms, *_of_objective(settings), *registered)
+    scores = settings.task.epoch_scores(grows=settings.train.lengths is None)
+    return ("loss", *settings.train.measure, *terms, *scores, *registered)
 
 
 def final_metrics(settings: TrialSettings) -> tuple[str, ...]:
@@ -58,22 +50,8 @@ def final_metrics(settings: TrialSettings) -> tuple[str, ...]:
 
 def last_metrics(settings: TrialSettings) -> tuple[str, ...]:
     """Return the metrics that a trial reports only at its end, such as those on test sets."""
-    task, kind = settings.task, settings.task.spec.kind
-    if isinstance(task, AlgorithmicSettings):
-        return ("test_loss", "test_accuracy", "test_exact") if task.test_lengths else ()
-    if kind is TaskKind.REGRESSION and not isinstance(task, GeneratedTask | LabelledSettings):
-        return ("solved_epochs",)
-    if isinstance(task, GeneratedTask) and not task.test_sets():
-        return ()
-    scored = [name for name in epoch_metrics(settings) if name.startswith("dev_")]
-    found = [f"test_{name.removeprefix('dev_')}" for name in scored]
-    if isinstance(task, LabelledSettings) and task.corpus.classes is None:
-        found += ["dev_r2", "test_r2"]
-    if isinstance(task, ParsingSettings):
-        found += ["f1", "f1_of_all", "precision", "recall", "tree_share"]
-    elif kind is TaskKind.TRANSDUCTION:
-        found += ["bleu", "test_exact"] if isinstance(task, SentencePairSettings) else ["test_exact"]
-    return tuple(found)
+    scored = (name for name in epoch_metrics(settings) if name.startswith("dev_"))
+    return settings.task.end_scores(tuple(f"test_{name.removeprefix('dev_')}" for name in scored))
 
 
 def task_metrics(spec: TaskSpec) -> dict[str, str]:
@@ -217,25 +195,19 @@ def _reports(name: str, settings: TrialSettings) -> bool:
         return False
     if not index:
         return True
-    return index in _test_sets(settings) if family.startswith("test_") else bool(METRICS[family].index_titles)
+    if family.startswith("test_"):
+        return index in settings.task.test_set_names
+    return bool(METRICS[family].index_titles)
 
 
 def _index_fault(name: str, family: str, trials: Collection[TrialSettings]) -> str:
     index = name.removeprefix(family).strip("[]")
     trials = trials if family.startswith("test_") else ()
-    known = dict.fromkeys(each for settings in trials for each in _test_sets(settings))
+    known = dict.fromkeys(each for settings in trials for each in settings.task.test_set_names)
     expected = f"one of {', '.join(known)}" if known else f"no index, as in {family}"
     has_lengths = any("test_lengths" in type(settings.task).model_fields for settings in trials)
     more = f", or add [task] test_lengths = […, {index}]" if has_lengths and index.isdecimal() else ""
     return f"unknown index '{index}' of {family}: expected {expected}{more}"
-
-
-def _test_sets(settings: TrialSettings) -> tuple[str, ...]:
-    """Return the indices of a trial's test metrics, such as `40` of `test_loss[40]`, as far as known."""
-    task = settings.task
-    if isinstance(task, AlgorithmicSettings):
-        return tuple(map(str, task.test_lengths))
-    return tuple(task.test_sets()) if isinstance(task, GeneratedTask) else ()
 
 
 def _missing_key(name: str, settings: TrialSettings) -> str:
@@ -269,25 +241,3 @@ def _other_settings(name: str, settings: TrialSettings) -> Iterator[tuple[str, T
         yield way, settings.model_copy(update={"task": task.model_copy(update=update)})
     for way, update in trains:
         yield way, settings.with_train(**update)
-
-
-def _of_objective(settings: TrialSettings) -> tuple[str, ...]:
-    task = settings.task
-    if isinstance(task, AlgorithmicSettings):
-        grows = settings.train.lengths is None
-        return ("accuracy", "length", "max_length") if grows else ("dev_loss", "dev_accuracy", "dev_exact")
-    if isinstance(task, LanguageModelSettings):
-        words = ("dev_perplexity", "dev_perplexity_without_ends")
-        scored = ("dev_bpc",) if task.tokens == "characters" else words
-        return ("dev_loss", "dev_bits_per_byte", *scored, *(("dev_loss_padded",) if task.by_line else ()))
-    if isinstance(task, GeneratedTask):
-        scaled = () if task.chance is None else ("dev_scaled_accuracy",)
-        scores = () if task.spec.kind is TaskKind.REGRESSION else ("dev_accuracy", "dev_exact", *scaled)
-        return ("dev_loss", *scores)
-    if isinstance(task, LabelledSettings):
-        classes = ("dev_loss", "dev_accuracy", "dev_macro_f1", "dev_ece")
-        return classes if task.corpus.classes is not None else ("dev_loss", "dev_mae")
-    if task.spec.kind is TaskKind.REGRESSION:
-        return ("accuracy", "best_accuracy")
-    pairs = ("dev_loss", "dev_perplexity", "dev_accuracy")
-    return (*pairs, "dev_bits_per_byte") if isinstance(task, SentencePairSettings) else pairs

@@ -103,6 +103,16 @@ class AlgorithmicSettings(TaskSettings):
     def interface(self) -> TaskInterface:
         return TaskInterface(model=ModelInterface(vocab=self.symbols))
 
+    def epoch_scores(self, *, grows: bool) -> tuple[str, ...]:
+        return ("accuracy", "length", "max_length") if grows else ("dev_loss", "dev_accuracy", "dev_exact")
+
+    def end_scores(self, tested: tuple[str, ...]) -> tuple[str, ...]:
+        return ("test_loss", "test_accuracy", "test_exact") if self.test_lengths else ()
+
+    @property
+    def test_set_names(self) -> tuple[str, ...]:
+        return tuple(map(str, self.test_lengths))
+
 
 class SymbolSettings(AlgorithmicSettings):
     """Keys of `[task]` for algorithmic tasks whose number of symbols can be chosen."""

@@ -153,6 +153,18 @@ class GeneratedTask(TaskSettings, ABC):
         model = _model_interface(sizes.vocab, sizes.columns, sizes.targets, causal=kind.causal)
         return TaskInterface(model=model, tokens=sizes.tokens)
 
+    def epoch_scores(self, *, grows: bool) -> tuple[str, ...]:
+        scaled = () if self.chance is None else ("dev_scaled_accuracy",)
+        scores = () if self.spec.kind is TaskKind.REGRESSION else ("dev_accuracy", "dev_exact", *scaled)
+        return ("dev_loss", *scores)
+
+    def end_scores(self, tested: tuple[str, ...]) -> tuple[str, ...]:
+        return tested if self.test_sets() else ()
+
+    @property
+    def test_set_names(self) -> tuple[str, ...]:
+        return tuple(self.test_sets())
+
 
 TaskT = TypeVar("TaskT", bound=GeneratedTask)
 

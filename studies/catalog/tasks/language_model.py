@@ -97,6 +97,11 @@ class LanguageModelSettings(TaskSettings):
         model = ModelInterface(vocab=vocabulary_size(self), causal=True)
         return TaskInterface(model=model, tokens=tokens, past=past)
 
+    def epoch_scores(self, *, grows: bool) -> tuple[str, ...]:
+        words = ("dev_perplexity", "dev_perplexity_without_ends")
+        scores = ("dev_bpc",) if self.tokens == "characters" else words
+        return ("dev_loss", "dev_bits_per_byte", *scores, *(("dev_loss_padded",) if self.by_line else ()))
+
 
 def corpus_of_task(task: LanguageModelSettings) -> Corpus:
     """Return the corpus that a language model's `[task]` names.

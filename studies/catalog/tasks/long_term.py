@@ -30,6 +30,12 @@ class LongTermSettings(TaskSettings):
         tokens = sum(self.length_range) // 2
         return TaskInterface(model=ModelInterface(columns=2, targets=1), tokens=tokens)
 
+    def epoch_scores(self, *, grows: bool) -> tuple[str, ...]:
+        return ("accuracy", "best_accuracy")
+
+    def end_scores(self, tested: tuple[str, ...]) -> tuple[str, ...]:
+        return ("solved_epochs",)
+
 
 for _name, _range, _answer in (
     ("recall_addition", "[−1, 1]", "0.5 + (x₁ + x₂) / 4"),

@@ -21,6 +21,12 @@ class DegradationSettings(TaskSettings):
         model = ModelInterface(vocab=problem.vocab, source_vocab=problem.vocab)
         return TaskInterface(model=model, tokens=problem.tokens)
 
+    def epoch_scores(self, *, grows: bool) -> tuple[str, ...]:
+        return ("dev_loss", "dev_perplexity", "dev_accuracy")
+
+    def end_scores(self, tested: tuple[str, ...]) -> tuple[str, ...]:
+        return (*tested, "test_exact")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DegradationProblem(TaskSpec):

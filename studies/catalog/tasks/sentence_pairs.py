@@ -47,6 +47,12 @@ class SentencePairSettings(TaskSettings, ABC):
     """for these models: "all" tries each length and keeps the most likely output; "estimated" tries only the
     length that a linear fit to the training pairs predicts from the source's length"""
 
+    def epoch_scores(self, *, grows: bool) -> tuple[str, ...]:
+        return ("dev_loss", "dev_perplexity", "dev_accuracy", "dev_bits_per_byte")
+
+    def end_scores(self, tested: tuple[str, ...]) -> tuple[str, ...]:
+        return (*tested, "bleu", "test_exact")
+
 
 class TranslationSettings(SentencePairSettings):
     """Keys of `[task]` for the task translation."""
@@ -84,6 +90,9 @@ class ParsingSettings(SentencePairSettings):
     @property
     def interface(self) -> TaskInterface:
         return _pair_interface(self.pieces, require_dataset(self.corpus, Treebank).tree_vocab_size)
+
+    def end_scores(self, tested: tuple[str, ...]) -> tuple[str, ...]:
+        return (*tested, "f1", "f1_of_all", "precision", "recall", "tree_share")
 
 
 def _pair_interface(source: int, target: int) -> TaskInterface:
@@ -141,6 +150,13 @@ class LabelledSettings(TaskSettings, ABC):
         targets = 1 if classes is None else None
         model = ModelInterface(vocab=self.vocabulary[1], classes=classes, targets=targets)
         return TaskInterface(model=model, tokens=min(LINE_TOKENS, self.longest))
+
+    def epoch_scores(self, *, grows: bool) -> tuple[str, ...]:
+        classes = ("dev_loss", "dev_accuracy", "dev_macro_f1", "dev_ece")
+        return ("dev_loss", "dev_mae") if self.corpus.classes is None else classes
+
+    def end_scores(self, tested: tuple[str, ...]) -> tuple[str, ...]:
+        return (*tested, "dev_r2", "test_r2") if self.corpus.classes is None else tested
 
     def normalise(self, sequence: str) -> str:
         """Shorten runs of spaces between symbols to one; texts with other tokens are returned unchanged."""

@@ -80,6 +80,22 @@ class TaskSettings(NamedSettings, ABC):
     def interface(self) -> TaskInterface:
         """The task's requirements on a model; raise CorpusError or TaskError if settings are invalid."""
 
+    @abstractmethod
+    def epoch_scores(self, *, grows: bool) -> tuple[str, ...]:
+        """Return the task's metrics after each epoch, besides the loss. `grows`: training lengths grow."""
+
+    def end_scores(self, tested: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the task's metrics at the end of a training.
+
+        `tested` are the metrics of the dev split, under their names for the test split.
+        """
+        return tested
+
+    @property
+    def test_set_names(self) -> tuple[str, ...]:
+        """The names of the test sets, such as `40` in `test_loss[40]`, as far as known."""
+        return ()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSpec:
