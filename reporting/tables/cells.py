@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -229,50 +229,50 @@ class TableCells:
             looks = self._tallied.get((row, column.level, self.spec.otherwise))
             fallback = looks[-1] if looks else None
         published = match.published_at(row, column) if match else None
-        shared: dict[str, Any] = {
-            "marks": tuple(map(self._footnotes.mark, self._remarks(place, tally, fallback))),
-            "published": published,
-        }
+        marks = tuple(map(self._footnotes.mark, self._remarks(place, tally, fallback)))
+        cell = Cell(status=CellStatus.UNPLANNED, marks=marks, published=published)
         if match and published:
             theirs = match.published_at(baseline[0], column) if baseline[0] else None
             extra = difference_from_baseline(published, theirs)
-            shared["published_text"] = f"{published.text_with_deviation}{f' ({extra})' if extra else ''}"
+            text = f"{published.text_with_deviation}{f' ({extra})' if extra else ''}"
+            cell = replace(cell, published_text=text)
         if tally is None:
-            is_refused = place[:2] in self._over_budget
-            status = CellStatus.REFUSED if is_refused else CellStatus.UNPLANNED
-            return Cell(status=status, text=CellStatus.REFUSED.value if is_refused else "", **shared)
+            if place[:2] not in self._over_budget:
+                return cell
+            return replace(cell, status=CellStatus.REFUSED, text=CellStatus.REFUSED.value)
         if fallback and self.spec.otherwise and (found := fallback.estimate(self.spec.spread)) is not None:
             metric = find_metric(self.spec.otherwise, self.spec.digits)
             estimate = found.within(metric.bounds)
             spread, interval = spread_texts(estimate, metric, self.spec.spread)
             parts = (metric.format(estimate.value), f"± {spread}" if spread else "", interval)
-            return Cell(
+            return replace(
+                cell,
                 status=fallback.status,
                 estimate=estimate,
                 text=f"({' '.join(part for part in parts if part)})",
                 picked=fallback.label,
                 metric=metric.name,
-                **shared,
             )
         differences = self.differences[metric.name, column.level]
         if (decided := differences.decided.get((place, baseline))) is not None:
             difference, is_tested = decided.shown, decided.p is not None and differences.margin is not None
             half = "" if difference.half_width is None else f" ± {metric.format(difference.half_width)}"
-            text = with_sign(metric.format(difference.mean)) + half + significance_text(decided)
-            shared |= {
-                "difference_text": text,
-                "difference": difference.mean,
-                "difference_half_width": difference.half_width,
-                "is_significant": decided.differs,
-                "is_within": decided.is_within if is_tested else None,
-                "p": decided.p,
-            }
+            cell = replace(
+                cell,
+                difference_text=with_sign(metric.format(difference.mean)) + half + significance_text(decided),
+                difference=difference.mean,
+                difference_half_width=difference.half_width,
+                is_significant=decided.differs,
+                is_within=decided.is_within if is_tested else None,
+                p=decided.p,
+            )
         spread, interval = spread_texts(estimate, metric, self.spec.spread)
         if estimate is not None:
             text = metric.format(estimate.value)
         else:
             text = f"> {metric.format(tally.bound)}" if tally.limits else tally.placeholder
-        return Cell(
+        return replace(
+            cell,
             status=tally.status,
             estimate=estimate,
             text=text,
@@ -281,7 +281,6 @@ class TableCells:
             interval=interval,
             best=place in best,
             picked=tally.label,
-            **shared,
         )
 
     def _remarks(self, place: Place, tally: Tally | None, fallback: Tally | None) -> list[str]:
