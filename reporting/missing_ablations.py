@@ -529,46 +529,54 @@ def _merge_cells(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[d
     Holes replace the values in which the cells differ. Also return each cell's levels, which fill
     them. Raise MissingError if levels cannot express how the tables differ.
     """
-    levels: list[dict[str, Any]] = [{} for _ in cells]
-
-    def add_hole(values: Mapping[int, Any], path: KeyPath) -> str:
-        """Add a new factor to the `levels` of each cell in `values`, and return its hole."""
-        taken = {name for own in levels for name in own} | {MODEL, CHANGE, SEED}
+    wholes = [{name: _completed(name, cell, cells) for name in TRIAL_TABLES} for cell in cells]
+    merged, levels = deepcopy(wholes[0]), [dict[str, Any]() for _ in cells]
+    taken = {MODEL, CHANGE, SEED}
+    for path, values in _differences(dict(enumerate(wholes)), (), len(cells)):
         parts = [str(key + 1) if isinstance(key, int) else str(key) for key in path]
         count = 2 if isinstance(path[-1], int) else 1  # a position in a list is no name by itself
         while (name := "_".join(parts[-count:])) in taken:
             count += 1
+        taken.add(name)
         for cell, value in values.items():
             levels[cell][name] = value
-        return f"{{{name}}}"
+        table: Any = merged
+        for key in path[:-1]:
+            table = table[key]
+        is_table = isinstance(next(iter(values.values())), Mapping)
+        table[path[-1]] = {"name": f"{{{name}}}"} if is_table else f"{{{name}}}"
+    return merged, levels
 
-    def merge(values: Mapping[int, Any], path: KeyPath) -> Any:  # noqa: ANN401 -- TOML holds anything
-        """Merge the values at one path, by the number of their cell; some cells may lack the path."""
-        every = list(values.values())
-        has_all = len(values) == len(levels)
-        if has_all and all(value == every[0] for value in every):
-            return every[0]
-        if all(isinstance(value, str | int | float) for value in every):
-            return add_hole(values, path)
-        if has_all and all(isinstance(value, Mapping) for value in every):
-            if len({value.get("name") for value in every}) > 1:
-                return {"name": add_hole(dict(zip(values, _labelled(every), strict=True)), path)}
-            keys = dict.fromkeys(key for value in every for key in value)
-            having = {key: {at: value[key] for at, value in values.items() if key in value} for key in keys}
-            return {key: merge(own, (*path, key)) for key, own in having.items()}
-        if has_all and all(isinstance(value, list) and len(value) == len(every[0]) for value in every):
-            places = ({cell: value[at] for cell, value in values.items()} for at in range(len(every[0])))
-            return [merge(each, (*path, at)) for at, each in enumerate(places)]
+
+def _differences(
+    values: Mapping[int, Any], path: KeyPath, count: int
+) -> Iterator[tuple[KeyPath, Mapping[int, Any]]]:
+    """Yield the paths below `path` at which the cells differ, with the value of each cell that has one.
+
+    `values` has the values at `path` by the number of their cell, of which there are `count`. Tables of
+    several names have labels.
+    """
+    every = list(values.values())
+    has_all = len(values) == count
+    if has_all and all(value == every[0] for value in every):
+        return
+    if all(isinstance(value, str | int | float) for value in every):
+        yield path, values
+    elif has_all and all(isinstance(value, Mapping) for value in every):
+        if len({value.get("name") for value in every}) > 1:
+            yield path, dict(zip(values, _labelled(every), strict=True))
+            return
+        for key in dict.fromkeys(key for value in every for key in value):
+            having = {cell: value[key] for cell, value in values.items() if key in value}
+            yield from _differences(having, (*path, key), count)
+    elif has_all and all(isinstance(value, list) and len(value) == len(every[0]) for value in every):
+        for at in range(len(every[0])):
+            yield from _differences({cell: value[at] for cell, value in values.items()}, (*path, at), count)
+    else:
         raise MissingError(
             f"one study file cannot express cells that differ in {'.'.join(map(str, path))}: "
             "select fewer levels, for example with --set 'factors.task=[\"…\"]'"
         )
-
-    tables = {
-        name: merge(dict(enumerate(_completed(name, cell, cells) for cell in cells)), (name,))
-        for name in TRIAL_TABLES
-    }
-    return tables, levels
 
 
 def _completed(name: str, cell: RequestedCell, cells: Sequence[RequestedCell]) -> dict[str, Any]:
