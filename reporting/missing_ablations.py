@@ -7,6 +7,7 @@ model is a recipe of the study, in the cell whose other levels are those of the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from importlib import import_module
@@ -296,8 +297,9 @@ def find_missing(study: Study) -> MissingAblations:
         sizes = {matched.size, *others}
         for cell in bases.values():
             values = {name: level for name, level in cell.levels.items() if level != ABSENT}
-            recipes = (study.template.recipe({**values, matched.name: size}) for size in sizes)
-            trained.update(read_recipe(recipe).identity for recipe in recipes)
+            for size in sizes:
+                with suppress(RecipeError):  # the size of another cell may not fit, as an odd width of heads
+                    trained.add(read_recipe(study.template.recipe({**values, matched.name: size})).identity)
     # both of the first two add to `trained`, so that a recipe is requested only once
     requests = [
         *(request for model in models for request in _parts(model, trained)),
