@@ -186,13 +186,15 @@ TrialStatus = Literal["done", "failed", "pruned", "incomplete", "missing"]
 class PlannedTrial:
     """A trial with its status in the store and its estimated training time.
 
-    `resumed_from` is the earlier trial from which it continues, if there is one.
+    `resumed_from` is the earlier trial from which it continues, if there is one. `share_left` is the share of
+    its cost that a run still has; None if a run skips it.
     """
 
     trial: Trial
     status: TrialStatus
     estimate: TimeEstimate
     resumed_from: EarlierTrial | None
+    share_left: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,41 +319,33 @@ def make_plan(
     outcomes = store.trials() if study.search else stored_outcomes(store, study)
     tried = study_outcomes(study, outcomes)
     statuses: dict[str, TrialStatus] = dict(tried.select("trial", "status").iter_rows())
-    estimator = TimeEstimator(outcomes, study.examples, measure)
-    trials, held_back = selected, frozenset[str]()
+    estimator, held_back = TimeEstimator(outcomes, study.examples, measure), frozenset[str]()
+    trials = study.search.trials_at_ends(within_limits=True) if study.search else selected
+    ids = {trial.id for trial in trials}
     if confirmed is not None:
         unfinished = {each.id for each in study.trials if statuses.get(each.id) not in ("done", "failed")}
-        held_back = study.gates.closed(confirmed, unfinished)
-    # trials behind gates that may still open are planned, too
-    asked = {trial.id for trial in study.trials} if only is None else set(only)
-    to_run = trials_to_run(study, store, statuses, only=asked - held_back)
-    earlier = _earlier_trials(store, to_run)
-    shares = {each.id: earlier[each.id].share_left(each.settings) for each in to_run if each.id in earlier}
-    planned = tuple(
-        PlannedTrial(
-            trial=one,
-            status=statuses.get(one.id, "missing"),
-            estimate=estimator.estimate(one).scaled(shares.get(one.id, 1.0)),
-            resumed_from=earlier.get(one.id),
-        )
-        for one in selected
-    )
-    without_weights = set(trials_missing_weights(study, store, statuses)) & {trial.id for trial in trials}
+        held_back = study.gates.closed(confirmed, unfinished) & ids
     if study.search:
-        trials = study.search.trials_at_ends(within_limits=True)
+        planned = ()
         counts = Counter[str](statuses.values())
-        left = remaining_search_times(study, store, tried, estimator)
+        times = remaining_search_times(study, store, tried, estimator)
+        flops = remaining_search_flops(trials, len(times))
     else:
+        # trials behind gates that may still open are planned, too
+        to_run = trials_to_run(study, store, statuses, only=ids - held_back)
+        planned = _plan_trials(store, selected, {each.id for each in to_run}, statuses, estimator)
         counts = Counter[str](one.status for one in planned if one.status != "missing")
-        left = [estimator.estimate(trial).scaled(shares.get(trial.id, 1.0)) for trial in to_run]
+        times = [one.estimate for one in planned if one.share_left is not None]
+        flops = _flops_left(planned)
     kinds, groups = first_of_each_kind(trials), group_by_model(study, trials)
-    costly = [] if memory is None else [each for group in groups for each in _costliest(group)]
-    own = study.own_corpus
-    steps = {each.id: memory(as_long_as_data(each.settings, own)) for each in costly} if memory else {}
-    label = model_labeller(study)
-    labelled = [(label(trial), trial.settings) for trial in kinds]
+    steps = dict[str, StepMemory]()
+    if memory is not None:
+        costliest = [each for group in groups for each in _costliest(group)]
+        steps = {each.id: memory(as_long_as_data(each.settings, study.own_corpus)) for each in costliest}
     measured = [trial for trial in kinds if trial.id in steps]
     largest = max(measured, key=lambda trial: steps[trial.id].total, default=None)
+    label = model_labeller(study)
+    labelled = [(label(trial), trial.settings) for trial in kinds]
     stale = find_stale_trials(study, outcomes)
     return Plan(
         study=study,
@@ -359,13 +353,13 @@ def make_plan(
         total=study.total,
         subset_size=None if only is None else len(planned),
         counts=counts,
-        held_back=held_back & {trial.id for trial in trials},
-        left=len(left),
-        num_missing_weights=len(without_weights),
+        held_back=held_back,
+        left=len(times),
+        num_missing_weights=len(ids.intersection(trials_missing_weights(study, store, statuses))),
         models=model_costs(study, groups, estimator, steps),
-        estimate=total_time(left),
+        estimate=total_time(times),
         memory=None if largest is None else (label(largest), steps[largest.id]),
-        max_trial_s=max((one.seconds or 0.0 for one in left), default=0.0),
+        max_trial_s=max((one.seconds or 0.0 for one in times), default=0.0),
         reach_limits=predict_reach_limits(labelled),
         insufficient_reach=_find_insufficient_reach(labelled),
         over_budget=model_costs(study, group_by_model(study, study.source.over_budget), estimator, {}),
@@ -374,23 +368,41 @@ def make_plan(
         max_seeds_note=describe_max_seeds(study, store),
         timed_devices=timed_devices(study, outcomes),
         data=find_data_facts(study, labelled, locate),
-        flops=remaining_search_flops(trials, len(left)) if study.search else _flops_left(to_run, shares),
+        flops=flops,
     )
 
 
-def _earlier_trials(store: Store, to_run: Collection[Trial]) -> dict[str, EarlierTrial]:
-    """Return the finished trials that new ones continue; one that has begun continues itself."""
-    finished = EarlierTrials(store)
-    begun = store.files.trials_with_checkpoint(each.id for each in to_run)
-    found = {each.id: finished.find(each) for each in to_run if each.id not in begun}
-    return {trial: one for trial, one in found.items() if one is not None}
+def _plan_trials(
+    store: Store,
+    selected: Iterable[Trial],
+    to_run: set[str],
+    statuses: Mapping[str, TrialStatus],
+    estimator: TimeEstimator,
+) -> tuple[PlannedTrial, ...]:
+    """Return the selected trials of a grid, of which a run trains those `to_run`."""
+    finished, unbegun = EarlierTrials(store), to_run - store.files.trials_with_checkpoint(to_run)
+    planned = list[PlannedTrial]()
+    for trial in selected:
+        earlier = finished.find(trial) if trial.id in unbegun else None  # one that has begun continues itself
+        share = 1.0 if earlier is None else earlier.share_left(trial.settings)
+        planned.append(
+            PlannedTrial(
+                trial=trial,
+                status=statuses.get(trial.id, "missing"),
+                estimate=estimator.estimate(trial).scaled(share),
+                resumed_from=earlier,
+                share_left=share if trial.id in to_run else None,
+            )
+        )
+    return tuple(planned)
 
 
-def _flops_left(to_run: Iterable[Trial], shares: Mapping[str, float]) -> float:
-    """Return an upper bound of the FLOPs of a grid's trials. Of those in `shares`, this share is left."""
+def _flops_left(planned: Iterable[PlannedTrial]) -> float:
+    """Return an upper bound of the FLOPs that a run of a grid's trials takes."""
     left = defaultdict[Kind, float](float)
-    for trial in to_run:
-        left[Kind(trial.common)] += shares.get(trial.id, 1.0)
+    for one in planned:
+        if one.share_left is not None:
+            left[Kind(one.trial.common)] += one.share_left
     return sum(count * max_trial_flops(kind.settings) for kind, count in left.items())
 
 
