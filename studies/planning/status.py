@@ -149,28 +149,30 @@ def study_status(
     rows = study_outcomes(study, outcomes)
     statuses: dict[str, str] = dict(rows.select("trial", "status").iter_rows())
     of_added_seeds = {trial.id for trial in study.source.added}
-    in_file = {trial: status for trial, status in statuses.items() if trial not in of_added_seeds}
-    unfinished = unfinished_in_search(study, store, statuses)
-    begun = {each.trial.id: each.trial for each in unfinished if each.has_started}
-    added = dict[str, str]()
-    if study.search is None and study.later_seeds:
-        later = study_outcomes(study.with_later_seeds(), outcomes).filter(~has_trial(in_file))
-        added = dict(later.select("trial", "status").iter_rows())
+    stored = {trial: status for trial, status in statuses.items() if trial not in of_added_seeds}
+    unfinished, added = list[UnfinishedTrial](), dict[str, str]()
+    if study.search is not None:
+        unfinished = unfinished_in_search(study, store, statuses)
+        started = tuple(each.trial.id for each in unfinished if each.has_started)
+    else:
+        started = started_trials(study, store, statuses)
+        if study.later_seeds:
+            later = study_outcomes(study.with_later_seeds(), outcomes).filter(~has_trial(stored))
+            added = dict(later.select("trial", "status").iter_rows())
     counted = count_trials(study, rows, (each.trial for each in unfinished), confirmed)
-    open_ones = (*started_trials(study, store, statuses), *begun)
-    reached = [(trial, far) for trial in open_ones if (far := store.files.checkpoint_note(trial)) is not None]
+    notes = {trial: note for trial in started if (note := store.files.checkpoint_note(trial)) is not None}
     return StudyStatus(
         total=counted.total - len(of_added_seeds),
         left=counted.left,
         num_held=len(counted.held),
         spent=_spent_words(study, counted),
-        stored=in_file,
+        stored=stored,
         added=added,
-        started=open_ones,
-        progress=dict(sorted(reached, key=lambda each: each[1].saved_at, reverse=True)),
-        begun=begun,
+        started=started,
+        progress=dict(sorted(notes.items(), key=lambda each: each[1].saved_at, reverse=True)),
+        begun={each.trial.id: each.trial for each in unfinished if each.has_started},
         waiting=tuple(each.trial for each in unfinished if not each.has_started),
-        missing_weights=trials_missing_weights(study, store, statuses) if study.header.keep_weights else (),
+        missing_weights=trials_missing_weights(study, store, statuses),
         failure_reasons=count_failures(rows),
         stale=find_stale_trials(study, outcomes),
     )
