@@ -38,8 +38,7 @@ from .views.status import format_best_points as format_best_points
 from .views.status import format_exported as format_exported
 from .views.status import format_studies as format_studies
 from .views.status import format_unfinished as format_unfinished
-from .views.status import page_keys as page_keys
-from .views.status import status_keys as status_keys
+from .views.status import status_page as status_page
 from .views.status import studies_with_status as studies_with_status
 from .views.store_upkeep import format_clean as format_clean
 from .views.store_upkeep import format_forgotten as format_forgotten

@@ -100,6 +100,10 @@ def _fault_facts(errors: Sequence[StudyError]) -> Sequence[Mapping[str, Any]]:
     return [{"file": error.source, **asdict(fault)} for error in errors for fault in error.faults]
 
 
+def _reached_facts(progress: Mapping[str, CheckpointNote]) -> Sequence[Mapping[str, Any]]:
+    return [{"trial": trial, **dict(note)} for trial, note in progress.items()]
+
+
 def _without_seed(levels: _Levels) -> _Levels:
     return {name: level for name, level in levels.items() if name != SEED}
 
@@ -142,22 +146,20 @@ _WaitingEntry = _entry(
     values=(Annotated[_Levels, BeforeValidator(_without_seed)], "levels"),
     seed=int,
 )
+_Length = Annotated[int, BeforeValidator(len)]
 _STATUS_KEYS = dict[str, Any](
     study=str,
     title=str,
-    trials=int,
-    done=int,
-    failed=int,
-    pruned=int,
-    incomplete=int,
-    left=int,
-    spent=str | None,
-    begun=int,
-    reached=Sequence[_ReachedEntry],
-    waiting=Sequence[_WaitingEntry],
-    missing_weights=int,
-    stale=int,
-    reasons=Mapping[str, int],
+    trials=(int, "status.total"),
+    **{each: (int, f"status.counts.{each}") for each in ("done", "failed", "pruned", "incomplete")},
+    left=(int, "status.left"),
+    spent=(str | None, "status.spent"),
+    begun=(_Length, "status.started"),
+    reached=(Annotated[Sequence[_ReachedEntry], BeforeValidator(_reached_facts)], "status.progress"),
+    waiting=(Sequence[_WaitingEntry], "status.waiting"),
+    missing_weights=(_Length, "status.missing_weights"),
+    stale=(_Length, "status.stale"),
+    reasons=(Annotated[Mapping[str, int], BeforeValidator(dict)], "status.failure_reasons"),
 )
 _StudyStatusEntry = _entry(
     "StudyStatusEntry",

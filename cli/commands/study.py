@@ -6,6 +6,7 @@ import inspect
 import sys
 from dataclasses import asdict
 from textwrap import wrap
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 import typer
@@ -96,11 +97,10 @@ app.command(cls=PanelCommand, rich_help_panel=EVERY_DAY)(run)
 def status(study: StudyName, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """Show the numbers of done and failed trials, the failures, and the best points of a search."""
     opened = cli.open_results(study, results)
-    found = opened.study
+    found, now = opened.study, opened.status
     if as_json:
-        print_page("study status", **cli.page_keys(opened))
+        print_page("study status", cli.status_page(opened, now))
     else:
-        now = opened.status
         if not now.started:
             cli.note_missing_results(opened, now)
         if not cli.note_other_settings(opened, "table"):
@@ -135,7 +135,7 @@ def watch(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
     now, complete = cli.watch_study(opened.study, opened.store)
     failed = cli.print_end(now)
     if as_json:
-        print_page("study watch", **cli.page_keys(reporting.StudyResults(now.study, now.store)))
+        print_page("study watch", cli.status_page(reporting.StudyResults(now.study, now.store)))
     if not complete:
         raise typer.Exit(EXIT_INTERRUPTED)
     if failed:
@@ -253,7 +253,9 @@ def list_(*, results: ResultsOption = None, as_json: JsonOption = False) -> None
     found = cli.studies_with_status(store)
     if as_json:
         studies = [
-            {"study": name, "error": str(one)} if isinstance(one, StudyError) else cli.status_keys(name, *one)
+            {"study": name, "error": str(one)}
+            if isinstance(one, StudyError)
+            else SimpleNamespace(study=name, title=one[0], status=one[1])
             for name, one in found.items()
         ]
         print_page("study list", studies=studies)

@@ -40,7 +40,7 @@ from ..machine_settings import ResolvedSettings, SettingsError, load_settings
 from ..missing_results import DEFAULT_RESULTS, note_old_values, note_other_results
 from ..options import RunOptions
 from ..output import EXIT_WRONG_INPUT, has_styles, output_width, print_stderr, waiting
-from ..views.status import explain_failures, format_best_points, page_keys
+from ..views.status import explain_failures, format_best_points, status_page
 from ..views.trial_lines import TrialNameColumns, headline_of
 from .display import live_display
 
@@ -68,11 +68,20 @@ class RunRequest:
         return self.options.command(self.study.document.overrides)
 
 
-def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary | None:
-    """Run a study, print its summary, and return it.
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """A run that was not interrupted at once, with the study's results and status after it."""
 
-    Return None if an interrupt ended the run at once. Raise MachineError, with the command to continue, if a
-    machine fails. If the head node of the Ray cluster has been lost, end this process at once.
+    summary: Summary
+    results: StudyResults
+    status: StudyStatus
+
+
+def run_and_report(request: RunRequest, settings: ResolvedSettings) -> FinishedRun | None:
+    """Run a study, and print its summary. Return None if an interrupt ended the run at once.
+
+    Raise MachineError, with the command to continue, if a machine fails. If the head node of the Ray cluster
+    has been lost, end this process at once.
     """
     store, study, options = settings.store, request.study, request.options
     if not options.local:
@@ -119,8 +128,10 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
             print_stderr(text)
             os._exit(EXIT_WRONG_INPUT)  # Ray would wait for the head, and then end the process itself
         raise type(error)(text) from error
-    _print_summary(request, summary, store, time.monotonic() - started)
-    return summary
+    results = StudyResults(follow_rounds(study, store), store)
+    ended = FinishedRun(summary, results, results.status)
+    _print_summary(request, ended, time.monotonic() - started)
+    return ended
 
 
 @contextmanager
@@ -136,17 +147,16 @@ def _tracked(
         tracked.show_tables(study.name, tracking.tracked_tables(follow_rounds(study, store), store))
 
 
-def _print_summary(request: RunRequest, summary: Summary, store: Store, seconds: float) -> None:
-    study = follow_rounds(request.study, store)
-    results = StudyResults(study, store)
-    now = results.status
-    ended = f"{plural(summary.ran, 'trial')} ended in {format_duration(seconds)}"
+def _print_summary(request: RunRequest, ended: FinishedRun, seconds: float) -> None:
+    summary, results, now = ended.summary, ended.results, ended.status
+    study = results.study
+    ran = f"{plural(summary.ran, 'trial')} ended in {format_duration(seconds)}"
     part = "shard" if request.options.shard else "part" if request.options.only else ""
     own = request.trial_ids or ()
     left = sum(now.stored.get(trial, "incomplete") == "incomplete" for trial in own)
     of_part = f" · {left} of the {plural(len(own), 'trial')} of this {part} left" if part else ""
-    heading = f"{request.study.name}: {now.summary()}{of_part} · {ended}"
-    for line in (*wrap(heading, WIDTH, subsequent_indent="  "), *explain_failures(study, store, now)):
+    heading = f"{request.study.name}: {now.summary()}{of_part} · {ran}"
+    for line in (*wrap(heading, WIDTH, subsequent_indent="  "), *explain_failures(study, results.store, now)):
         print_stderr(line)
     for reason in summary.given_up:
         print_stderr(f"  abandoned  {reason}")
@@ -212,44 +222,44 @@ def check_can_add_seeds(study: Study) -> None:
 
 def run_until_decided(
     request: RunRequest, settings: ResolvedSettings, budget_s: float | None
-) -> Summary | None:
+) -> FinishedRun | None:
     """Run a study, and add seeds until its claims and differences are decided.
 
-    Return the last summary. `budget_s` limits the training seconds of all added trials. The summary is None
-    if an interrupt ended the run at once.
+    Return the last run, or None if an interrupt ended it at once. `budget_s` limits the training seconds of
+    all added trials.
     """
-    summary = run_stages(request, settings)
-    study, spent = follow_rounds(request.study, settings.store), 0.0  # the run may have continued its rounds
-    added = 0
-    results = StudyResults(study, settings.store)
-    while summary is not None and not summary.stopped:
+    ended, added, spent = run_stages(request, settings), 0, 0.0
+    if ended is None:
+        return None
+    results, study = ended.results, ended.results.study
+    while ended is not None and not ended.summary.stopped:
         left = None if budget_s is None else max(0.0, budget_s - spent)
         found = results.next_seeds(seconds=left)
         if found is None or left == 0.0:
             _print_decisions(results, added, spent, left)
-            return summary
+            break
         print_stderr(_announcement(found))
         opened = results.open_trials()
         ids = frozenset(trial.id for trial in found.trials)
         study = study.with_trials(found.trials)
-        summary = run_and_report(replace(request, study=study, trial_ids=ids), settings)
+        ended = run_and_report(replace(request, study=study, trial_ids=ids), settings)
         outcomes = own_costs(stored_outcomes(settings.store, study))
-        ended = outcomes.filter(pl.col("trial").is_in(list(ids)), pl.col("status") == "done")
-        spent += math.fsum(ended["seconds"])
-        added += len(ended)
-        if not len(ended):
+        done = outcomes.filter(pl.col("trial").is_in(list(ids)), pl.col("status") == "done")
+        spent += math.fsum(done["seconds"])
+        added += len(done)
+        if not len(done):
             print_stderr("no seed was added, because none of these trials finished")
-            return summary
-        if summary is not None and not summary.is_cut_short and results.open_trials() - opened:
-            summary = run_stages(request, settings)
-    return summary
+            break
+        if ended is not None and not ended.summary.is_cut_short and results.open_trials() - opened:
+            ended = run_stages(request, settings)
+    return ended and replace(ended, results=results, status=results.status)  # without the added trials
 
 
-def run_stages(request: RunRequest, settings: ResolvedSettings) -> Summary | None:
+def run_stages(request: RunRequest, settings: ResolvedSettings) -> FinishedRun | None:
     """Run a study in stages: first the trials that no gate holds back, then those that each gate opens.
 
-    Return the last summary. The cost of a stage is printed before the stage starts. A study without gates has
-    one stage. The summary is None if an interrupt ended the run at once.
+    Return the last stage, or None if an interrupt ended it at once. The cost of a stage is printed before the
+    stage starts. A study without gates has one stage.
     """
     gates = request.study.gates
     if not gates.held():
@@ -263,14 +273,14 @@ def run_stages(request: RunRequest, settings: ResolvedSettings) -> Summary | Non
             plan = make_plan(request.study, settings.store, ids, memory=None)
         for line in gates.stage_words(plan):
             print_stderr(line)
-        summary = run_and_report(replace(request, trial_ids=ids, max_trials=left), settings)
+        ended = run_and_report(replace(request, trial_ids=ids, max_trials=left), settings)
         further = results.open_trials()
         for line in gates.open_words(further):
             print_stderr(line)
-        if summary is None or summary.is_cut_short or further == opened:
-            return summary
-        if left is not None and (left := left - summary.ran) <= 0:
-            return summary
+        if ended is None or ended.summary.is_cut_short or further == opened:
+            return ended
+        if left is not None and (left := left - ended.summary.ran) <= 0:
+            return ended
 
 
 def _announcement(found: reporting.NextSeeds) -> str:
@@ -322,21 +332,21 @@ def run_from_options(options: RunOptions) -> Summary | None:
     request = RunRequest(study=study, options=options, trial_ids=ids, max_trials=options.max_trials)
     _print_notes(study, settings.store)
     if options.until_decided:
-        summary = run_until_decided(request, settings, budget_s)
+        ended = run_until_decided(request, settings, budget_s)
     else:
-        summary = run_stages(request, settings)
-    if summary is not None and not summary.is_cut_short:
-        results = StudyResults(follow_rounds(study, settings.store), settings.store)
-        status = results.status
-        _print_where_to_look(request, status)
-        if results.study.tables and not status.left:
-            _print_first_table(results)
+        ended = run_stages(request, settings)
+    summary = ended and ended.summary
+    if ended is not None and not ended.summary.is_cut_short:
+        _print_where_to_look(request, ended.status)
+        if ended.results.study.tables and not ended.status.left:
+            _print_first_table(ended.results)
     if options.as_json:
         run: dict[str, object] = {"stopped": True, "given_up": (), "resume": request.resume_command}
         if summary is not None:
             run |= {"stopped": summary.stopped, "reason": summary.stop_reason, "given_up": summary.given_up}
             run |= {} if summary.stopped or summary.stop_reason else {"resume": None}
-        print_page("study run", **page_keys(StudyResults(study, settings.store)), run=run)
+        results = ended.results if ended else StudyResults(study, settings.store)
+        print_page("study run", status_page(results, ended and ended.status, run=run))
     return summary
 
 

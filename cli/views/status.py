@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 from ... import reporting, tracking
 from ...reporting.outcomes import SOLVED_LENGTH, unlearnt_sentence
@@ -117,37 +118,21 @@ def studies_with_status(store: Store) -> dict[str, tuple[str, StudyStatus] | Stu
     return found
 
 
-def status_keys(study: str, title: str, status: StudyStatus) -> dict[str, object]:
-    """Return the keys of JSON output about a study with this name, title and status."""
-    counts = status.counts
-    return {
-        "study": study,
-        "title": title,
-        "trials": status.total,
-        **{each: counts[each] for each in ("done", "failed", "pruned", "incomplete")},
-        "left": status.left,
-        "spent": status.spent,
-        "begun": len(status.started),
-        "reached": [
-            {"trial": name, "epoch": note.epoch, "metrics": note.metrics, "saved_at": note.saved_at}
-            for name, note in status.progress.items()
-        ],
-        "waiting": status.waiting,
-        "missing_weights": len(status.missing_weights),
-        "stale": len(status.stale),
-        "reasons": dict(status.failure_reasons),
-    }
-
-
-def page_keys(results: reporting.StudyResults) -> dict[str, object]:
-    """Return the keys of `study status --json`, with the status of a study read from its store."""
+def status_page(
+    results: reporting.StudyResults, status: StudyStatus | None = None, **run: object
+) -> SimpleNamespace:
+    """Return the page of `study status --json`; `run` describes a run. Read the status if it is not given."""
     study, found = results.study, results.points
     others = other_versions(study, results.store)
-    return status_keys(study.name, study.title, results.status) | {
-        "other_versions": None if others is None else len(others),
-        "best": found.best() if found else (),
-        "left_out": [{"points": count, "reason": why} for count, why in left_out(found)] if found else (),
-    }
+    return SimpleNamespace(
+        study=study.name,
+        title=study.title,
+        status=results.status if status is None else status,
+        other_versions=None if others is None else len(others),
+        best=found.best() if found else (),
+        left_out=[{"points": count, "reason": why} for count, why in left_out(found)] if found else (),
+        **run,
+    )
 
 
 def format_studies(found: Mapping[str, tuple[str, StudyStatus] | StudyError], place: str) -> list[str]:
