@@ -187,6 +187,7 @@ class CheckedComparison:
             verdict=verdict,
             deciding=self.comparison,
             test=test,
+            favours=test.inside,
             needed=test.needed(1 - threshold) if verdict in OPEN else None,
             parts=(self.comparison,),
         )

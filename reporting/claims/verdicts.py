@@ -253,15 +253,16 @@ class Judgement:
 
     `deciding` is the comparison on which it depends most: that with the lowest p if one comparison is enough,
     and that with the highest p if all are needed. `test` is the test of this comparison at the look that
-    decides it, or at the last look. `parts` are the deciding comparisons of the statement's parts. `needed`
-    is how many seeds would decide an open statement: the largest number that an open comparison needs, or for
-    an `any` the smallest of those that may be confirmed; None if unknown. A single comparison may decide it
-    sooner.
+    decides it, or at the last look, and `favours` says whether its effect supports the statement. `parts` are
+    the deciding comparisons of the statement's parts. `needed` is how many seeds would decide an open
+    statement: the largest number that an open comparison needs, or for an `any` the smallest of those that
+    may be confirmed; None if unknown. A single comparison may decide it sooner.
     """
 
     verdict: Verdict
     deciding: Comparison
     test: PairedTest
+    favours: bool
     needed: int | None
     parts: tuple[Comparison, ...]
 
@@ -274,7 +275,8 @@ def judge(statement: Statement, own: Mapping[Comparison, Judgement]) -> Judgemen
         case NotOf():
             inner = judge(statement.part, own)
             opposite = {Verdict.CONFIRMED: Verdict.REFUTED, Verdict.REFUTED: Verdict.CONFIRMED}
-            return replace(inner, verdict=opposite.get(inner.verdict, inner.verdict))
+            verdict = opposite.get(inner.verdict, inner.verdict)
+            return replace(inner, verdict=verdict, favours=not inner.favours)
         case AllOf() | AnyOf():
             parts = [judge(part, own) for part in statement.parts]
             found = _judge_all(parts) if isinstance(statement, AllOf) else _judge_any(parts)
@@ -296,7 +298,7 @@ def _judge_all(parts: Sequence[Judgement]) -> Judgement:
 def _judge_any(parts: Sequence[Judgement]) -> Judgement:
     """Judge an AnyOf. One confirmed part confirms it, regardless of the others."""
     verdict, alike = _settled(parts, Verdict.CONFIRMED)
-    if hopeful := [part for part in alike if part.test.inside and part.test.p < 1]:
+    if hopeful := [part for part in alike if part.favours and part.test.p < 1]:
         fewest = min((part.needed for part in hopeful if part.needed is not None), default=None)
         return replace(min(hopeful, key=_p), verdict=verdict, needed=fewest)
     return replace(max(alike, key=_p), verdict=verdict, needed=_most_needed(parts))

@@ -295,6 +295,14 @@ def test_any_is_confirmed_by_one_part_at_the_price_of_all_and_refuted_by_every_o
     assert (one.verdict, one.level) == (REFUTED, 0.95)
 
 
+def test_any_needs_the_fewest_seeds_of_its_parts_also_of_a_denied_one():
+    found = {**pair((10, 12, 14), (13, 16, 15)), **pair((20, 30, 22), (21, 22, 21), "addition")}
+    behind, ahead = map(SA_BEATS_CONV.format, ("reverse", "addition"))
+    one = checked(f"any(not {behind}, {ahead})", found)
+    assert (one.verdict, one.deciding.label, one.needed) == (UNDECIDED, "reverse", 6)
+    assert [each.needed for each in one.findings] == [6, 33]
+
+
 def test_not_turns_a_verdict_round():
     denied = f"not ({SA_BEATS_CONV.format('reverse')})"
     assert checked(denied, pair((40, 43, 43), (10, 11, 12))).verdict is REFUTED
