@@ -6,7 +6,6 @@ same functions.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
@@ -96,13 +95,6 @@ def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
     return wrap(text, width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)
 
 
-_UNLIKE: Final = (
-    "Cells that vary far more than the compared ones widen the interval; where they vary far less, more than "
-    '5 % of verdicts with few seeds are wrong. test = "t" uses only the compared cells, but must be set '
-    "before any result."
-)
-
-
 _LAW: Final = (
     "law(…): each seed has its own law, so an interval has the spread of the seeds, but not the error of the "
     "law. A table of laws shows it; name a margin that allows for it."
@@ -111,91 +103,97 @@ _LAW: Final = (
 
 def legend(checked: Sequence[ClaimResult]) -> list[str]:
     """Return sentences that explain the numbers of claims and their tests. They stand below the claims."""
-    return [*_sentences_of_intervals(checked), *_sentences_of_tests(checked), *_sentences_of_seeds(checked)]
-
-
-def _sentences_of_intervals(checked: Sequence[ClaimResult]) -> Iterator[str]:
-    """Yield what an effect and its interval are, and which variance a pooled interval has."""
-    levels = sorted({each.level_of_look for each in checked})
     findings = [finding for each in checked for finding in each.findings]
-    intervals = " or ".join(f"{100 * level:.4g} %" for level in levels)
-    if any(map(_has_stricter_level, checked)):
-        intervals += ", wider for claims with undecided comparisons (Hochberg)"
-    yield f"Effect: left minus right, paired by seed, with its t interval at {intervals}."
-    if any(finding.added for finding in findings):
-        yield "A margin, as in a > b + 2, is not part of the effect, but of the test."
-    pooled = [finding for each in checked if each.spec.test == "pooled" for finding in each.findings]
-    found = {finding.test for finding in pooled}
-    if pooled:
-        known = sorted(int(each.degrees) for each in pooled if each.degrees and each.test == "pooled")
-        degrees = f" ({degrees_of_freedom(known)})" if known else ""
-        cells = " or ".join(
-            {bool(each.spec.over): each.comparable_words for each in reversed(checked)}.values()
-        )
-        pool = f"the larger of their own and that of {cells}{degrees}"
-        yield (
+    pooled = {finding.test for each in checked if each.spec.test == "pooled" for finding in each.findings}
+    unranked = [finding for each in checked if each.spec.test != "wilcoxon" for finding in each.findings]
+    looks = max((each.looks for each in checked), key=len)
+    most = max(looks)
+    is_beyond = len(looks) > 1 and any(each.needed and each.needed > most for each in checked)
+    asked = [*((each.deciding, each.needed) for each in checked), *((each, each.needed) for each in findings)]
+    hints = "".join(seeds_hint(finding, needed) for finding, needed in asked)
+    sentences = [
+        (True, f"Effect: left minus right, paired by seed, with its t interval at {_levels(checked)}."),
+        (
+            any(finding.added for finding in findings),
+            "A margin, as in a > b + 2, is not part of the effect, but of the test.",
+        ),
+        (
+            pooled,
             "Tested by that interval, which assumes normal differences. Their variance is "
-            f"{'their own' if found == {'t'} else pool}, and at least that of rounding."
-        )
-    if "t" in found and len(found) > 1:
-        yield (
-            "Comparisons whose variance cannot be pooled, as with a number or a quotient, use "
-            "their own alone."
-        )
-    if any(note.kind == "spread" for finding in findings for note in finding.notes):
-        yield _UNLIKE
-    if "permutation" in found:
-        yield (
+            f"{'their own' if pooled == {'t'} else _pool(checked)}, and at least that of rounding.",
+        ),
+        (
+            "t" in pooled and len(pooled) > 1,
+            "Comparisons whose variance cannot be pooled, as with a number or a quotient, use their own "
+            "alone.",
+        ),
+        (
+            any(note.kind == "spread" for finding in findings for note in finding.notes),
+            "Cells that vary far more than the compared ones widen the interval; where they vary far less, "
+            'more than 5 % of verdicts with few seeds are wrong. test = "t" uses only the compared cells, '
+            "but must be set before any result.",
+        ),
+        (
+            "permutation" in pooled,
             f"With enough seeds, a {TESTS['permutation']} decides instead, and the interval is of the "
-            "comparison alone."
-        )
-
-
-def _sentences_of_tests(checked: Sequence[ClaimResult]) -> Iterator[str]:
-    """Yield which tests decide where seeds diverged, a claim names its test, or effects are speedups."""
-    unranked = (finding for each in checked if each.spec.test != "wilcoxon" for finding in each.findings)
-    if any(finding.test == "wilcoxon" and not finding.bounds for finding in unranked):
-        yield (
+            "comparison alone.",
+        ),
+        (
+            any(finding.test == "wilcoxon" and not finding.bounds for finding in unranked),
             f"With a diverged seed, a {TESTS['wilcoxon']} decides, in which it has the largest rank; the "
-            "effect is then the Hodges–Lehmann estimate, with the interval of that test."
-        )
-    tests = {each.spec.test for each in checked}
-    others = [TESTS[test] for test in TESTS if test in tests]
-    if names := " and ".join(["interval of the comparison alone"] * ("t" in tests) + others):
-        effect = "has the Hodges–Lehmann estimate as its effect, and its own interval"
-        more = f"; the {TESTS['wilcoxon']} {effect}" if "wilcoxon" in tests else ""
-        yield f"Tested by the {names} if a claim sets this test{more}."
-    findings = [finding for each in checked for finding in each.findings]
-    if any(finding.is_ratio for finding in findings):
-        means = "A speedup (×) is the geometric mean over seeds, with its interval on logarithms."
-        yield f"{means} {HALFWAY_SENTENCE}"
-    if any(finding.bounds for finding in findings):
-        yield (
+            "effect is then the Hodges–Lehmann estimate, with the interval of that test.",
+        ),
+        (any(each.spec.test != "pooled" for each in checked), _named_tests(checked)),
+        (
+            any(finding.is_ratio for finding in findings),
+            "A speedup (×) is the geometric mean over seeds, with its interval on logarithms. "
+            f"{HALFWAY_SENTENCE}",
+        ),
+        (
+            any(finding.bounds for finding in findings),
             f"If trainings missed a target, {BOUND_WORDS}. The {TESTS['wilcoxon']} decides, with the least "
-            "favourable costs that they can have."
-        )
+            "favourable costs that they can have.",
+        ),
+        (
+            len(looks) > 1,
+            f"Tested at {listed(looks)} seeds, with levels that keep the error rate of the claim overall "
+            "(Pocock 1977); p is corrected for these looks.",
+        ),
+        (
+            "would do" in hints,
+            f'"would do": seeds for a power of 80 % at this effect and spread, up to {MOST_SEEDS}'
+            f"{f', also if these are more than max_seeds = {most}' if is_beyond else ''}.",
+        ),
+        ("within" in hints, '"within": the largest difference that the interval leaves open.'),
+    ]
+    return [sentence for applies, sentence in sentences if applies]
 
 
-def _sentences_of_seeds(checked: Sequence[ClaimResult]) -> Iterator[str]:
-    """Yield at which numbers of seeds claims are tested, and what is said of further seeds."""
-    if several := next((each.looks for each in checked if len(each.looks) > 1), ()):
-        yield (
-            f"Tested at {listed(several)} seeds, with levels that keep the error rate "
-            "of the claim overall (Pocock 1977); p is corrected for these looks."
-        )
-    seeds = " ".join(
-        format_seeds(finding, each.seeds, needed)
-        for each in checked
-        for finding, needed in [(each.deciding, each.needed), *((one, one.needed) for one in each.findings)]
-    )
-    if "would do" in seeds:
-        most = several[-1] if several else math.inf
-        beyond = any(each.needed and each.needed > most for each in checked)
-        more = f", also if these are more than max_seeds = {most}" if beyond else ""
-        power = "seeds for a power of 80 % at this effect and spread"
-        yield f'"would do": {power}, up to {MOST_SEEDS}{more}.'
-    if "within" in seeds:
-        yield '"within": the largest difference that the interval leaves open.'
+def _levels(checked: Sequence[ClaimResult]) -> str:
+    """Return the levels of the claims' intervals, such as `95 %`."""
+    levels = " or ".join(f"{100 * level:.4g} %" for level in sorted({each.level_of_look for each in checked}))
+    wider = ", wider for claims with undecided comparisons (Hochberg)"
+    return levels + (wider if any(map(_has_stricter_level, checked)) else "")
+
+
+def _pool(checked: Sequence[ClaimResult]) -> str:
+    """Return which variance a pooled interval has, with its degrees of freedom."""
+    findings = [finding for each in checked for finding in each.findings if finding.test == "pooled"]
+    degrees = sorted(int(finding.degrees) for finding in findings if finding.degrees)
+    cells = " or ".join({bool(each.spec.over): each.comparable_words for each in reversed(checked)}.values())
+    known = f" ({degrees_of_freedom(degrees)})" if degrees else ""
+    return f"the larger of their own and that of {cells}{known}"
+
+
+def _named_tests(checked: Sequence[ClaimResult]) -> str:
+    """Return which tests decide the claims that set another one than `pooled`."""
+    tests = {each.spec.test for each in checked}
+    names = ["interval of the comparison alone"] * ("t" in tests) + [
+        TESTS[each] for each in TESTS if each in tests
+    ]
+    effect = "has the Hodges–Lehmann estimate as its effect, and its own interval"
+    more = f"; the {TESTS['wilcoxon']} {effect}" if "wilcoxon" in tests else ""
+    return f"Tested by the {' and '.join(names)} if a claim sets this test{more}."
 
 
 def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, list[str], str]:
