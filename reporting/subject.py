@@ -68,7 +68,7 @@ def study_levels(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 def with_task_names(levels: pl.DataFrame, outcomes: pl.DataFrame) -> pl.DataFrame:
     """Move labels of tasks to the column `factor_task`; `task` then has the names of the tasks."""
-    if "task" not in levels.columns or "factor_task" in levels.columns:
+    if "task" not in levels.columns:
         return levels
     named = levels.join(outcomes.select("trial", name="task"), on="trial", how="left", maintain_order="left")
     if (named["task"].cast(pl.String) == named["name"]).all():
@@ -77,8 +77,13 @@ def with_task_names(levels: pl.DataFrame, outcomes: pl.DataFrame) -> pl.DataFram
 
 
 def factor_column(factor: str) -> str:
-    """Return the name of a factor's column. It is `factor_NAME` if another column has the factor's name."""
-    return f"factor_{factor}" if factor in _RESERVED_COLUMNS else factor
+    """Return the name of a factor's column. It is `factor_NAME` if another column can have the factor's name.
+
+    This includes `factor_task`, which has labels of tasks, and `factor_loss`, which has a factor `loss`.
+    """
+    bare = factor.removeprefix("factor_")
+    is_taken = factor in _RESERVED_COLUMNS or (bare != factor and factor_column(bare) in (factor, "task"))
+    return f"factor_{factor}" if is_taken else factor
 
 
 def trials_frame(outcomes: pl.DataFrame, levels: pl.DataFrame) -> pl.DataFrame:

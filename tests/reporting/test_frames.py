@@ -100,6 +100,13 @@ def test_labels_of_tasks_have_their_own_column(store):
     assert course.select("factor_task", "task").unique().rows() == [("short", "sort")]
 
 
+def test_factors_whose_names_would_be_one_column_have_two(store):
+    levels = levels_frame([("a" * 16, {"task": "short", "factor_task": 1, "loss": 2, "factor_loss": 3})])
+    frame = trials_frame(store.trials(), with_task_names(levels, store.trials()))
+    columns = ("task", "factor_task", "factor_factor_task", "factor_loss", "factor_factor_loss")
+    assert frame.select(columns).rows() == [("sort", "short", 1, 2, 3)]
+
+
 def test_a_trial_that_is_two_cells_has_a_row_for_each(store):
     levels = levels_frame(
         [("a" * 16, {"mixer": "sa"}), ("c" * 16, {"mixer": "conv"}), ("a" * 16, {"mixer": "tied(sa)"})]
