@@ -141,15 +141,18 @@ class Scope:
     def dependent_factors(self) -> frozenset[str]:
         """Return the factors whose level follows from the level of another factor in every cell.
 
-        If two factors determine each other, return the second.
+        If two factors determine each other, return the second. A number, such as a learning rate, may also
+        follow from the levels of all factors that are texts.
         """
         cells = [{name: level_key(level) for name, level in cell} for cell in self.cells]
-        order, found = list(self.varying_factors(self.cells)), set[str]()
-        for at, name in enumerate(order):
-            for before, other in enumerate(order):
-                if name == other or other in found or not _determines(cells, other, name):
+        varying = self.varying_factors(self.cells)
+        texts = [name for name, levels in varying.items() if all(isinstance(each, str) for each in levels)]
+        found = {name for name in varying if name not in texts and _determine(cells, texts, name)}
+        for at, name in enumerate(varying):
+            for before, other in enumerate(varying):
+                if name == other or other in found or not _determine(cells, [other], name):
                     continue
-                if before < at or not _determines(cells, name, other):
+                if before < at or not _determine(cells, [name], other):
                     found.add(name)
         return frozenset(found)
 
@@ -239,9 +242,10 @@ def _with_unit(metric: Metric) -> str:
     return metric.name if unit == metric.name else f"{metric.name} ({unit or 'no unit'})"
 
 
-def _determines(cells: Iterable[Mapping[str, str]], one: str, other: str) -> bool:
-    met: dict[str, str] = {}
-    return all(met.setdefault(cell[one], cell[other]) == cell[other] for cell in cells)
+def _determine(cells: Iterable[Mapping[str, str]], names: Sequence[str], other: str) -> bool:
+    """Return whether the levels of `names` determine that of `other` in all cells."""
+    pairs = {(tuple(cell[name] for name in names), cell[other]) for cell in cells}
+    return len({place for place, _ in pairs}) == len(pairs)
 
 
 _REDUCTIONS: Mapping[str, Literal["min", "max", "mean"]] = {"min": "min", "max": "max", "mean": "mean"}

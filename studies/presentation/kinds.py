@@ -499,16 +499,25 @@ def mixed_levels_fault(
 def _mixed_in_one_place(
     shown: Collection[str], select: Mapping[str, Any], others: list[str], design: Design
 ) -> dict[str, tuple[Level, ...]]:
-    levels_at: dict[tuple[str, ...], dict[str, dict[str, Level]]] = {}
+    """Return the levels that differ in one cell of a table, without factors that follow from the others."""
     if design.count() > MAX_TRIALS:
         return {}  # `build_grid` reports too many cells
-    for cell in design.cells():
-        if is_selected(select, cell):
-            place = tuple(level_key(cell[name]) for name in shown)
-            for name in others:
-                levels_at.setdefault(place, {}).setdefault(name, {})[level_text(cell[name])] = cell[name]
+    cells = [cell for cell in design.cells() if is_selected(select, cell)]
+
+    def places(names: Iterable[str]) -> list[tuple[str, ...]]:
+        return [tuple(level_key(cell[name]) for name in names) for cell in cells]
+
+    levels_at: dict[tuple[str, ...], dict[str, dict[str, Level]]] = {}
+    for place, cell in zip(places(shown), cells, strict=True):
+        for name in others:
+            levels_at.setdefault(place, {}).setdefault(name, {})[level_text(cell[name])] = cell[name]
     worst = max(levels_at.values(), key=lambda factors: sum(map(len, factors.values())), default={})
-    return {name: tuple(levels.values()) for name, levels in worst.items() if len(levels) > 1}
+    mixed = {name: tuple(levels.values()) for name, levels in worst.items() if len(levels) > 1}
+    for name in reversed([*mixed]):
+        kept = [*shown, *(other for other in mixed if other != name)]
+        if len({*places(kept)}) == len({*places([*kept, name])}):
+            del mixed[name]
+    return mixed
 
 
 def absent_factors(names: Iterable[str], select: Mapping[str, Any], design: Design) -> list[str]:

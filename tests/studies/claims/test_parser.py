@@ -188,19 +188,35 @@ def test_levels_that_follow_from_another_level_are_left_out_of_a_label():
 def test_a_zip_whose_cells_one_factor_names_is_told_to_compare_them_in_a_loop(golden):
     text = study_text(
         study={"design": "zip"},
-        model={"d_model": "{width}"},
+        model={"norm": "{norm}"},
         factors={
             "mixer": ["sa", "conv(k=3)", "gru", "sa", "conv(k=3)", "gru"],
-            "width": [8, 16, 8, 16, 16, 32],
+            "norm": ["pre", "post", "pre", "post", "post", "post"],
             "task": ["not", "not", "not", "reverse", "reverse", "reverse"],
         },
     )
     with golden.raises(StudyError):
         study_with_claims("best(max_length[task=not]) is sa", text=text)
     assert written("best(max_length[task=not, mixer=m] for m in mixer) is sa", text=text) == [
-        "L[sa, width=8, not] > L[conv(k=3), width=16, not]",
-        "L[sa, width=8, not] > L[gru, width=8, not]",
+        "L[sa, norm=pre, not] > L[conv(k=3), norm=post, not]",
+        "L[sa, norm=pre, not] > L[gru, norm=pre, not]",
     ]
+
+
+@pytest.mark.parametrize("rates", [[1e-3, 2e-3, 1e-3, 4e-3], [1e-3, 2e-3, 3e-3, 4e-3]])
+def test_rates_that_follow_from_mixer_and_task_are_left_out(rates):
+    text = study_text(
+        study={"design": "zip"},
+        train={"optimizer": {"name": "adam", "lr": "{lr}"}},
+        factors={"mixer": ["sa", "gru", "sa", "gru"], "task": ["not", "not", "sort", "sort"], "lr": rates},
+        table=[{"name": "t", "rows": "mixer", "value": "loss"}],
+    )
+    with pytest.raises(StudyError) as caught:
+        study_with_claims("loss[mixer=sa, task=not] < 3", text=text)
+    assert 'task (not, sort): choose one level, as in select = { task = "not" }' in str(caught.value)
+    text = text.replace('rows = "mixer"', 'rows = "mixer"\ncolumns = "task"')
+    (claim,) = study_with_claims("best(loss[task=sort]) is sa", text=text).claims
+    assert list(comparison_labels(claim).values()) == ["sa < gru"]
 
 
 def test_in_a_design_of_one_at_a_time_what_is_not_named_is_as_in_the_baseline(golden):
