@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import polars as pl
@@ -29,7 +30,7 @@ from ...studies.presentation.kinds import (
     metric_faults,
     select_faults,
 )
-from ...studies.resolve.costs import counted_cost
+from ...studies.resolve.costs import counted_cost, max_training_flops
 from ...studies.resolve.trial import Trial
 from ...studies.schema.design import MAX_TRIALS, Design
 from ...studies.schema.factors import SEED, level_key, level_name, named_levels, one_line, short_level_names
@@ -192,11 +193,13 @@ def against(up: str, across: str) -> str:
 class LawCell:
     """A planned cell of a power law, with its cost, its result and the reasons why seeds have no result.
 
-    Cost and result are geometric means over the seeds. `results` are the results of the single seeds in
-    rising order. `status` says why there is none.
+    Cost and result are geometric means over the seeds. The cost is NaN if it is unknown, as of a training
+    without a result that may end early; `planned_cost` is its upper bound. `results` are the results of the
+    single seeds in rising order. `status` says why there is none.
     """
 
     cost: float
+    planned_cost: float
     results: tuple[float, ...]
     gaps: tuple[str, ...]
     status: CellStatus
@@ -263,12 +266,15 @@ def fit_laws(spec: LawKeys, subject: ResultSubject) -> Laws:
         best = [trial for trial in rivals if not spec.over or place_of(trial.levels) in picked]
         results = [trial.id for trial in best if trial.id in values]
         shown = best or rivals
+        settings = shown[0].settings
         known = [costs[trial] for trial in results or [trial.id for trial in shown] if trial in costs]
-        if not known and spec.held_out and (counted := counted_cost(spec.x, shown[0].settings)):
-            known = [counted]
-        if not known:
+        planned_cost = max_training_flops(settings) if spec.x == "flops" else counted_cost(spec.x, settings)
+        if planned_cost and not results:  # a training without a result may have ended early
+            known = [cost] if (cost := counted_cost(spec.x, settings)) else []
+        if not known and not planned_cost:
             unplaced += 1
             continue
+        cost = math.exp(mean([math.log(each) for each in known])) if known else math.nan
         lacking = [trial.id for trial in shown if trial.id not in values]
         unfit = [f"without a positive {spec.value if trial in costs else spec.x}" for trial in lacking]
         whys = [
@@ -278,7 +284,8 @@ def fit_laws(spec: LawKeys, subject: ResultSubject) -> Laws:
         of = f"of {plural(len(shown), 'seed' if best else 'trial')}"
         cells[spec.series_of(shown[0].levels)].append(
             LawCell(
-                cost=math.exp(mean([math.log(each) for each in known])),
+                cost=cost,
+                planned_cost=planned_cost or cost,
                 results=tuple(sorted(values[trial] for trial in results)),
                 gaps=tuple(f"{n} {of} {why}" for why, n in count_reasons(why for _, why in whys).items()),
                 status=CellStatus(combined_status([status for status, _ in whys])),
@@ -290,7 +297,7 @@ def fit_laws(spec: LawKeys, subject: ResultSubject) -> Laws:
     varied = [name for name in subject.varied if name not in (spec.series, *spec.over)]
     varied = [spec.series, *varied] if spec.series in subject.varied else varied
     return Laws(
-        series={key: _fit(spec, sorted(own, key=lambda cell: cell.cost)) for key, own in cells.items()},
+        series={key: _fit(spec, sorted(own, key=attrgetter("planned_cost"))) for key, own in cells.items()},
         observations=observations,
         notes=(*notes, *pick_note(spec, subject, picked, varied)),
         unfit=sum(each.trial not in values for each in observations.values),
@@ -306,7 +313,7 @@ def _fit(spec: LawKeys, cells: Sequence[LawCell]) -> SeriesLaw:
     )
 
     count = max(0, len(cells) - spec.held_out)
-    fitted = [cell for cell in cells[:count] if cell.results]
+    fitted = sorted((cell for cell in cells[:count] if cell.results), key=attrgetter("cost"))
     costs = sorted({cell.cost for cell in fitted})
     law, remark = None, ""
     if len(costs) < 2:
@@ -346,7 +353,10 @@ def _row(spec: ScalingTable, metric: Metric, found: SeriesLaw, notes: Footnotes)
         yield number_cell(law.coefficient, f"{law.coefficient:.4g}".replace("inf", "∞"), law.n)
     yield number_cell(float(len(found.fitted)), str(len(found.fitted)))
     for cell in found.held_out:
-        yield interval_cell(law.next_cell(cell.cost), metric.format, law.n) if law else _EMPTY
+        if law and not math.isnan(cell.cost):
+            yield interval_cell(law.next_cell(cell.cost), metric.format, law.n)
+        else:
+            yield _EMPTY
         count = len(cell.results)
         lacking = replace(_EMPTY, status=cell.status)
         measured = number_cell(cell.result, metric.format(cell.result), count) if count else lacking
@@ -436,7 +446,7 @@ def _law(law: PowerLaw, found: SeriesLaw) -> Law:
 
     One line is over the fitted cells, the other is the prediction beyond them, up to the last planned cell.
     """
-    costs = [cell.cost for cell in (*found.fitted, *found.held_out)]
+    costs = [cell.cost for cell in (*found.fitted, *found.held_out) if not math.isnan(cell.cost)]
     last = found.fitted[-1].cost
 
     def line(find: Callable[[float], Interval], first: float, last: float) -> Iterator[Point]:

@@ -147,6 +147,20 @@ def test_the_cell_held_out_is_the_largest_planned_one_even_if_it_has_no_result(g
     golden(curve.notes)
 
 
+def test_a_largest_cell_that_ends_early_without_a_result_stays_held_out():
+    studied = study(x="flops", held_out=1, table=[SCALING | {"x": "flops", "held_out": 1}])
+    rows = []
+    for number, trial in enumerate(studied.trials):
+        size = trial.levels["filter"]
+        loss = math.nan if size == 64 and trial.levels["mixer"] == "sa" else size**-0.5
+        flops = 1e6 if math.isnan(loss) else 1e9 * size
+        rows.append(trial_frame(replace(made_row(trial, {"loss": loss}, number), flops=flops)))
+    table = build_table(studied, studied.tables[0], pl.concat(rows))
+    sa, conv = table.cells
+    assert [row[2].text for row in table.cells] == ["3", "3"], "both laws are fitted to the smaller cells"
+    assert (sa[-1].text, conv[-1].text) == ("–", "0.1250")
+
+
 def test_a_cell_is_not_held_out_if_its_cost_is_unknown_before_training():
     def is_small(trial):
         return trial.levels["filter"] < 4096
