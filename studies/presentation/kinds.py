@@ -308,11 +308,7 @@ def read_results(diagnostics: Diagnostics, role: Role, design: Design, paper: st
         kind = table.get("kind", _DEFAULTS.get(role))
         model = find_kind(role, kind) if isinstance(kind, str) else None
         if model is None or model.of_search != diagnostics.has_search:
-            model, kind = _report_wrong_kind(diagnostics, role, path, table, model)
-        if model is None:
-            continue
-        if kind != table.get("kind", kind):
-            diagnostics.validate(model, path, {**table, "kind": kind})
+            _report_wrong_kind(diagnostics, role, path, table, model)
             continue
         keys = _own_keys(diagnostics, role, path, table, model)
         spec = diagnostics.validate(model, path, keys)
@@ -351,8 +347,8 @@ def _report_wrong_kind(
     path: KeyPath,
     table: Mapping[str, object],
     model: type[ResultKeys] | None,
-) -> tuple[type[ResultKeys] | None, object]:
-    """Report a wrong `kind`. Return the class and the name by which to check the other keys."""
+) -> None:
+    """Report a wrong `kind`. The other keys are checked by the kind of the nearest name, if it is unknown."""
     own = [name for name, each in kinds_of(role).items() if each.of_search == diagnostics.has_search]
     kind = table.get("kind", _DEFAULTS.get(role))
     place = (*path, "kind") if "kind" in table else path
@@ -367,10 +363,9 @@ def _report_wrong_kind(
         message = f"unknown kind '{kind}'; {FORMER_NAMES[kind]}"
     else:
         message = f"unknown kind '{kind}'{nearest_hint(kind, own)}"
-        kind = nearest(kind, own)
-        model = find_kind(role, kind) if kind else None
+        if (near := nearest(kind, own)) and (meant := find_kind(role, near)):
+            diagnostics.validate(meant, path, {**table, "kind": near})
     diagnostics.report(place, message)
-    return model, kind
 
 
 def _own_keys(

@@ -98,6 +98,8 @@ def test_a_search_has_no_figures(golden):
         "[factors]", '[search]\ntrials = 2\nmetric = "loss"\ndirection = "min"\n\n[factors]'
     )
     golden(message(text + "\n[[curve]]\n" + GOOD))
+    laws = 'name = "t"\nkind = "scaling"\nvalue = "loss"\nx = "parameters"\nheld_out = 9\n'
+    assert message(text + "\n[[table]]\n" + laws).startswith("study: 1 fault\n")
 
 
 def test_no_figure_changes_a_trial():
