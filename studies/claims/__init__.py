@@ -1,6 +1,7 @@
 """Claims: statements about a study's cells, checked for errors before there are results.
 
-`parser` builds the tree of a claim, and `reader` expands it into `comparisons` of the study's cells.
+`reader` reads the tables of a file. `parser` builds the tree of a claim, and `resolver` expands it into
+`comparisons` of the cells in its `scope`. `units` says which numbers may be compared.
 
 The grammar, loosest binding first:
 

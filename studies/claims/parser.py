@@ -1,6 +1,6 @@
 """Tokeniser and parser of claims: one method for each grammar rule, with the rule in its docstring.
 
-Nothing is evaluated, and brackets nest at most MAX_DEPTH deep. Names are not looked up: `reader` decides
+Nothing is evaluated, and brackets nest at most MAX_DEPTH deep. Names are not looked up: `resolver` decides
 whether `loss` is a metric and `m` a variable. A level is read token by token up to a comma or bracket of the
 claim itself, so that it may be any recipe.
 """
