@@ -100,7 +100,7 @@ class RunOptions:
         int | None,
         number_option(
             "--max-trials",
-            help="The largest number of trials to run. A search also ends the last point that it has begun.",
+            help="The largest number of trials to run. A search also finishes its last point.",
         ),
     ] = None
     max_failures: Annotated[

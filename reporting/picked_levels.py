@@ -51,7 +51,7 @@ class PickKeys(ResultKeys):
     over: Names = ()
     """factors such as a learning rate, of which each cell shows one level: the one that `pick_by` picks"""
     pick_by: str | None = None
-    """the metric, best one of the dev split, whose mean over seeds picks the level of `over`"""
+    """the metric, preferably of the dev split, whose mean over seeds picks the level of `over`"""
 
     def named_metrics(self) -> Iterator[KeyFault]:
         """Yield the metrics that the keys name, with the paths of their keys."""

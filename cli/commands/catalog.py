@@ -33,9 +33,9 @@ def list_(
 ) -> None:
     """List all names of one kind, such as all blocks, all tasks or all metrics.
 
-    Of the keys of study files, it lists those that a first study needs. Each name has a description, or the
-    publication it is from. Samplers are those of Optuna, and some that know recipes. A name from a plug-in
-    also has the name of the plug-in. Plug-ins that cannot be used are listed on standard error.
+    The command prints a description of each name, or its publication. For `keys`, it lists only the keys that
+    a first study needs. A name from a plug-in also has the name of the plug-in. Plug-ins that cannot be used
+    are listed on standard error.
     """
     from ..views import catalog
 

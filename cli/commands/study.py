@@ -151,9 +151,9 @@ def forget(
         bool, typer.Option("--stale", help="Remove only trials of other versions of the study.")
     ] = False,
     shared: Annotated[
-        bool, typer.Option("--shared", help="Remove trials that other studies have, too.")
+        bool, typer.Option("--shared", help="Also remove trials that other studies use.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be removed.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     results: ResultsOption = None,
     as_json: JsonOption = False,
@@ -161,9 +161,9 @@ def forget(
     """Remove a study's trials from the store: rows, metrics, outputs, weights and checkpoints.
 
     In a terminal, the command asks first if the trials took more than five minutes to train. While one of
-    them is in training, nothing is removed. A trial that another study has, too, is kept as a trial of that
-    study. With --only, only trials of the study's present version are removed, as its file or its last run
-    has it; with --stale, only the others, which had other settings, data or code; without, all of them.
+    them is training, nothing is removed. A trial that another study uses, too, becomes a trial of that study.
+    --only removes only trials of the study's current version, which is that of its file or of its last run.
+    --stale removes only trials of other versions, which had other settings, data or code.
     """
     opened = cli.open_results(study, results)
     found, store = opened.study, opened.store
@@ -275,7 +275,7 @@ def query(
     study: Annotated[
         str | None,
         typer.Option(
-            "--study", metavar="STUDY", help="Only the trials of this study, whichever has trained them."
+            "--study", metavar="STUDY", help="Only trials of this study, even if another study trained them."
         ),
     ] = None,
     answer_format: Annotated[
@@ -289,12 +289,12 @@ def query(
     Table `trials` has a row for each trial, with a column for each final metric. Table `metrics` has a row
     for each value of a metric, with the columns epoch, step, name and value. Both tables have a column for
     each factor, with levels as in the study file, such as '{swa}'. If another column has the factor's name,
-    it is factor_NAME; labels of tasks are in factor_task. The column `diverged` of `trials` tells why tables
-    leave out a trial that is done. SELECT * FROM trials shows all columns. Table `outputs` has a row for each
-    line that a model wrote for a test split, with the columns line, source, reference and output. The tables
-    hold all rows of the store, those of earlier settings of a study as well, and a row names only one of the
-    studies that share its trial. With --study they hold the present trials of one study, with its factors,
-    and those of the seeds that --until-decided has added.
+    it is factor_NAME; labels of tasks are in factor_task. If a done trial diverged, the column `diverged` of
+    `trials` has the reason; tables leave such trials out. SELECT * FROM trials shows all columns. Table
+    `outputs` has a row for each line that a model wrote for a test split, with the columns line, source,
+    reference and output. The tables hold all rows of the store, including those of earlier settings; a row
+    names only one of the studies that share its trial. With --study, they hold the current trials of that
+    study, including the seeds that --until-decided added, with its factors.
     """
     store = cli.load_settings({"results": results}).store
     chosen = None if study is None else studies.load_last_run(study, store)

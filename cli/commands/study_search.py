@@ -47,7 +47,7 @@ def show(
 ) -> None:
     """List every setting of a study with its value: first those in its file, then the defaults.
 
-    The last are those from which its cells follow, with the values of each size.
+    It also lists the settings that generate the cells, such as a ladder, with the values of each size.
 
     --best N prints the best points of a search so far: their results, their numbers of seeds, and their
     parameter values. --toml prints the file of the study, even if a plug-in that it needs is not loaded.
@@ -249,8 +249,8 @@ def importance(
     """Print how much each dimension of a search matters for the best points.
 
     The values are from Optuna's PED-ANOVA over the points that the search ranks. Each value says how much a
-    dimension differs between the best tenth of the points and all points. Together they are 1. A dimension
-    that only some points have counts among these. Few points or one seed give a rough order, not a result.
+    dimension differs between the best tenth of the points and all points. The values add up to 1. A dimension
+    that only some points have is compared among these points. Few points or one seed give a rough order.
     """
     opened = cli.open_results(study, results)
     shares, points = tracking.dimension_importances(opened.study, opened.store, metric)

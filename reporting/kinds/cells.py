@@ -92,7 +92,7 @@ class CellsTable(TableKind):
     over: Names = ()
     """factors over which a cell is aggregated, besides its seeds"""
     pick_by: str | None = None
-    """the metric, best one of the dev split, whose mean over seeds picks the level of `over` in each cell
+    """the metric, preferably of the dev split, whose mean over seeds picks the level of `over` in each cell
     (default: a cell shows the mean over all levels)"""
     otherwise: str | None = None
     """a metric shown in parentheses in cells without a `value`"""

@@ -365,7 +365,7 @@ class ClaimSpec(StrictModel):
     over: Names = ()
     """factors, such as the learning rate, whose best level each cell has; `holds` does not name them"""
     pick_by: str | None = None
-    """the metric, best one of the dev split, whose mean over the study's seeds picks the level of `over`"""
+    """the metric, preferably of the dev split, whose mean over the seeds picks the level of `over`"""
     level: float = Field(default=0.95, ge=0.5, lt=1)
     """the joint confidence level of the claim's verdicts"""
     test: Test = "pooled"

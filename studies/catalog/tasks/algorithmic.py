@@ -216,14 +216,14 @@ for _task in (
         vocab=100,
         settings=SymbolSettings,
         unguessable_reach=lambda _length: Reach(left=0, right=0),
-        summary="x to x, which needs no mixer",
+        summary="copy a sequence; needs no mixer",
     ),
     AlgorithmicTask(
         name="reverse",
         vocab=100,
         settings=SymbolSettings,
         unguessable_reach=lambda length: Reach(left=length - 1, right=length - 1),
-        summary="x to x reversed, in the places of x",
+        summary="write a sequence in reverse order",
     ),
     AlgorithmicTask(
         name="sort",
@@ -231,7 +231,7 @@ for _task in (
         settings=SymbolSettings,
         # with fewer symbols in sight, a model guesses where one value ends
         unguessable_reach=lambda length: Reach(left=3 * length // 4, right=3 * length // 4),
-        summary="x to x ascending",
+        summary="sort a sequence in ascending order",
     ),
     AlgorithmicTask(
         name="remember",
@@ -239,7 +239,7 @@ for _task in (
         settings=SymbolSettings,
         doubles_length=True,
         unguessable_reach=lambda length: Reach(left=length, right=0),
-        summary="[x ; 0…0] to [0…0 ; x]; the length is that of x; the zeros count in accuracies",
+        summary="move a sequence: [x ; 0…0] to [0…0 ; x]; lengths are those of x; accuracies count the zeros",
     ),
     AlgorithmicTask(
         name="duplicate",
@@ -247,7 +247,7 @@ for _task in (
         settings=SymbolSettings,
         doubles_length=True,
         unguessable_reach=lambda length: Reach(left=length, right=0),
-        summary="[x ; 0…0] to [x ; x]; the length is that of x; both x count in accuracies",
+        summary="write a sequence twice: [x ; 0…0] to [x ; x]; lengths are those of x; accuracies count both",
     ),
     AlgorithmicTask(
         name="addition",
@@ -256,7 +256,7 @@ for _task in (
         min_length=5,
         odd_lengths_only=True,
         unguessable_reach=_addition,
-        summary="a 2 b to a + b, in bits, the highest first",
+        summary="add two binary numbers: a 2 b to a + b, highest bit first",
         example=("1 0 1 1 2 0 0 1 1", "0 0 0 0 0 1 1 1 0", "11 + 3 = 14, Table 2"),
     ),
     AlgorithmicTask(
@@ -266,14 +266,14 @@ for _task in (
         min_length=5,
         odd_lengths_only=True,
         unguessable_reach=_multiplication,
-        summary="a 2 b to a · b, in bits, the highest first",
+        summary="multiply two binary numbers: a 2 b to a · b, highest bit first",
         example=("1 0 1 0 1 2 0 1 1 0 0", "0 0 0 1 1 1 1 1 1 0 0", "21 · 12 = 252, Table 3"),
     ),
     AlgorithmicTask(
         name="not",
         vocab=3,
         unguessable_reach=lambda _length: Reach(left=0, right=0),
-        summary="bits to flipped bits",
+        summary="flip each bit",
     ),
     *(
         AlgorithmicTask(
@@ -281,7 +281,7 @@ for _task in (
             vocab=3,
             length_step=2,
             unguessable_reach=lambda length: Reach(left=0, right=min(1, length - 1)),
-            summary=f"each pair of neighbouring bits to its {gate}, in the place of the first",
+            summary=f"the {gate} of each pair of neighbouring bits, in the place of the first",
         )
         for gate in ("and", "nand", "or", "nor", "xor", "xnor")
     ),

@@ -152,7 +152,7 @@ add_own_task(
     TaskSpec(
         name="language_model",
         kind=TaskKind.LANGUAGE,
-        summary="each token of a text from those before it",
+        summary="predict each token of a text from the tokens before it",
         source="Active memory in a Transformer, section 4.1; all-attention, section 4",
         settings=LanguageModelSettings,
     )

@@ -45,7 +45,7 @@ for _name, _range, _answer in (
         TaskSpec(
             name=_name,
             kind=TaskKind.REGRESSION,
-            summary=f"numbers of {_range}, two of them marked, to {_answer}",
+            summary=f"compute {_answer} from the two marked numbers of a sequence in {_range}",
             source="Hochreiter and Schmidhuber 1997, sections 5.4 and 5.5; Raffel and Ellis 2016",
             settings=LongTermSettings,
         )

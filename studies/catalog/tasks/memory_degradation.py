@@ -72,33 +72,33 @@ for _problem in (
     DegradationProblem(
         name="reverse_copy",
         min_length=3,
-        summary="x to x reversed, which a decoder writes token by token",
+        summary="reverse a sequence with a decoder that writes token by token",
     ),
     DegradationProblem(
         name="reverse_copy_repeats",
         num_repeated_symbols=7,
         max_repeats=4,
-        summary="x to x reversed, where x has 7 symbols, 1 to 4 times in a row each",
+        summary="reverse_copy of 7 symbols, each repeated 1 to 4 times in a row",
     ),
     DegradationProblem(
         name="filter",
         num_dropped_symbols=20,
         max_dropped=7,
-        summary="x to x without the symbols of a fixed set of 20",
+        summary="remove the symbols of a fixed set of 20 from a sequence",
     ),
     DegradationProblem(
         name="reverse_copy_bigrams",
         min_length=3,
         num_bigrams=15,
         bigram_probability=(0.5, 0.9),
-        summary="x to x reversed, where 15 symbols mostly have the same successor",
+        summary="reverse_copy of sequences in which 15 symbols mostly have the same successor",
     ),
     DegradationProblem(
         name="reverse_copy_frequent_bigrams",
         min_length=3,
         num_bigrams=15,
         bigram_probability=(0.8, 0.9),
-        summary="the same with still more frequent bigrams, as in section 4.3",
+        summary="reverse_copy_bigrams with even more frequent bigrams, as in section 4.3",
     ),
 ):
     add_own_task(_problem)

@@ -103,7 +103,7 @@ add_own_task(
     TaskSpec(
         name="translation",
         kind=TaskKind.TRANSDUCTION,
-        summary="a sentence to its translation",
+        summary="translate a sentence",
         source="Extended Neural GPU, section 3; memory degradation, section 4",
         settings=TranslationSettings,
     )
@@ -112,7 +112,7 @@ add_own_task(
     TaskSpec(
         name="parsing",
         kind=TaskKind.TRANSDUCTION,
-        summary="a sentence to its constituents, in brackets around the tags of its words",
+        summary="parse a sentence: write its constituents as brackets around the tags of its words",
         source="Extended Neural GPU, section 3; Vinyals et al. 2015",
         settings=ParsingSettings,
     )
@@ -196,19 +196,19 @@ for _name, _kind, _summary, _settings in (
     (
         "sequence_classification",
         TaskKind.CLASSIFICATION,
-        "a sequence of your own to its class",
+        "classify sequences of your own",
         LabelledSequenceSettings,
     ),
     (
         "sequence_regression",
         TaskKind.REGRESSION,
-        "a sequence of your own to a number",
+        "predict a number for each sequence of your own",
         LabelledSequenceSettings,
     ),
     (
         "token_classification",
         TaskKind.TOKEN_CLASSIFICATION,
-        "each token of a sequence of your own to its class",
+        "classify each token of sequences of your own",
         TokenClassificationSettings,
     ),
 ):

@@ -99,7 +99,7 @@ class ChomskySettings(LengthTask):
 add_synthetic(
     "chomsky_hierarchy",
     ChomskySettings,
-    "a string to the answer of one of fifteen problems, at empty tokens after it",
+    "solve one of fifteen problems on strings, with the answer at empty tokens after the string",
     "Delétang et al. 2023 (Neural Networks and the Chomsky Hierarchy), appendix A, and their program",
     "Length",
     symbols="1 is the empty token, at which the answer is asked; strings and answers have symbols from 2 on;"

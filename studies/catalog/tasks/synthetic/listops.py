@@ -46,7 +46,7 @@ class ListopsSettings(LengthTask):
 add_synthetic(
     "listops",
     ListopsSettings,
-    "nested lists of digits, each with MIN, MAX, MED or SM, to the value of the outermost",
+    "evaluate nested lists of digits with the operators MIN, MAX, MED and SM",
     "Nangia and Bowman 2018 (ListOps); Tay et al. 2021 (Long Range Arena), with lengths drawn first",
     "Length",
     symbols="1 asks for the value; 2 ends a list, 3 to 6 begin MIN, MAX, MED and SM; digits are from 7 on",

@@ -170,7 +170,7 @@ class NeedleSettings(LengthTask):
 add_synthetic(
     "mqar",
     MqarSettings,
-    "pairs of a key and a value, then each key again, to its value",
+    "after pairs of keys and values, recall the value of each key that occurs again",
     "Arora et al. 2024 (Zoology), section 4: multi-query associative recall with random_non_queries=False",
     "Length and pairs",
     symbols="keys are below half of vocab, values above; 0 is filler",
@@ -178,7 +178,7 @@ add_synthetic(
 add_synthetic(
     "induction_heads",
     InductionSettings,
-    "symbols with a trigger to the symbol after the trigger, when the trigger is repeated",
+    "when the trigger occurs again, recall the symbol that followed it",
     "Olsson et al. 2022; Gu and Dao 2023 (Mamba), section 4.1",
     "Length",
     symbols="1 is the trigger; the others are from 2 on",
@@ -186,7 +186,7 @@ add_synthetic(
 add_synthetic(
     "needle",
     NeedleSettings,
-    "a text with hidden digits to these digits, at its end",
+    "recall digits that are hidden in a text, at its end",
     "Mohtashami and Jaggi 2023 (Landmark Attention), section 4.2: passkey retrieval",
     "Length and depth",
     symbols="2 comes before the hidden digits, 1 asks for them; 3 to 12 are the digits 0 to 9, others words",

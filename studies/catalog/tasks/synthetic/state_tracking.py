@@ -89,7 +89,7 @@ class WordProblemSettings(LengthTask):
 add_synthetic(
     "parity",
     ParitySettings,
-    "bits to whether the number of ones is odd, at the last bit",
+    "whether the number of ones in a string of bits is odd, at the last bit",
     "Beck et al. 2024 (xLSTM) and their program; Grazzi et al. 2025, section 5.1",
     "Length",
     symbols="1 and 2 are the bits 0 and 1; the answer is 1 if the number of ones is even, 2 if it is odd; a"
@@ -98,7 +98,7 @@ add_synthetic(
 add_synthetic(
     "modular_arithmetic",
     ModularArithmeticSettings,
-    "sums, differences and products of numbers to the result modulo 5, at the =",
+    "evaluate sums, differences and products of numbers modulo 5, at the =",
     "Delétang et al. 2023; Beck et al. 2024 (xLSTM) and their program; Grazzi et al. 2025, section 5.1",
     "Length",
     symbols="1 to 4 are + − · and =; 7 to 11 are the numbers 0 to 4; a length counts the answer, and an even"
@@ -107,7 +107,7 @@ add_synthetic(
 add_synthetic(
     "word_problem",
     WordProblemSettings,
-    "elements of a group to their product so far, at each token",
+    "the product of the elements of a group so far, at each token",
     "Merrill, Petty and Sabharwal 2024 (The Illusion of State); Siems et al. 2025 (DeltaProduct)",
     "Length",
     symbols="each symbol is an element of the group: 0 is the identity, and permutations have lexicographic"
