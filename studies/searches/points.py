@@ -191,12 +191,15 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
 
 
 def _count_outside(study: Study, outcomes: pl.DataFrame, search: SearchSource) -> int:
-    """Count a search's own trials that its present file excludes, without those of a grid of its name."""
+    """Count a search's own trials that its present file excludes, without those of a grid of its name.
+
+    The file may have lost dimensions since, or got new ones.
+    """
     known = {*study.dimensions, *study.factors, search.settings.fidelity}
+    needed = set.intersection(*({*search.values_of(trial.levels)} for trial in study.examples))
     own = outcomes.filter(study=study.name)
-    return count_other_points(
-        study, own.filter([json.loads(each).keys() <= known for each in own["factors"]])
-    )
+    names = (json.loads(each).keys() for each in own["factors"])
+    return count_other_points(study, own.filter([each <= known or each >= needed for each in names]))
 
 
 def point_key(values: Mapping[str, Level]) -> PointKey:

@@ -46,6 +46,12 @@ def test_captions_count_the_points_outside_a_narrowed_space(search_store):
     assert told in " ".join(results.curve("course").notes)
 
 
+def test_captions_count_the_points_of_a_space_with_one_more_dimension(search_store):
+    fixed = ('lr = "real(1e-4, 1e-1, log=true)"', ""), ("[search.space]", ""), ('"{lr}"', "0.01")
+    results = StudyResults(load_study(replaced(SEARCH + TABLE, *fixed)), search_store)
+    assert "Not counted: 10 stored trials" in " ".join(results.table("best").caption)
+
+
 def test_a_table_and_a_front_may_show_a_cost_that_is_known_before_training(search_store):
     curve = '[[curve]]\nname = "front"\nkind = "points"\nx = "step_flops"\n'
     results = StudyResults(load_study(SEARCH + TABLE + 'value = "step_flops"\n' + curve), search_store)
