@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -26,8 +26,8 @@ from ...studies.presentation.metric_words import in_sentence, with_true_title
 from ...studies.resolve.trial import CellKey, Trial
 from ...studies.schema.factors import ABSENT, SEED, level_key, level_name, named_levels, one_line
 from ...studies.schema.settings import Level
-from ...studies.text.units import number_range
-from ..picked_levels import Picks, pick_cells, pick_note, place_of
+from ...studies.text.units import number_range, plural
+from ..picked_levels import MAX_LISTED, Picks, pick_cells, pick_note, place_of
 from ..subject import ResultSubject, final_values
 from .curve import INDEX_AXES, TIME_AXES, Axis, Content, Curve, Panel, Ticks, subject_curve
 
@@ -119,6 +119,15 @@ class FigureCells:
     def full_names(self, factor: str | None) -> tuple[str, ...]:
         """Return the displayed names of a factor's levels, such as `conv` or, for a number, `width 64`."""
         return named_levels(factor or "", self.levels.get(factor or "", ()))
+
+    def cell_name(self, cell: int, without: Collection[str | None] = ()) -> str:
+        """Return the name of a cell: its levels of all factors that vary, except the factors in `without`."""
+        own, names = self.cells[cell], list[str]()
+        for factor, levels in self.levels.items():
+            if factor not in (SEED, *without) and len(levels) > 1 and own[factor] != ABSENT:
+                place = [*map(level_key, levels)].index(level_key(own[factor]))
+                names.append(self.full_names(factor)[place])
+        return ", ".join(names)
 
     @cached_property
     def accent(self) -> int | None:
@@ -257,6 +266,15 @@ class FigureCells:
         mean = "one seed." if high == 1 else f"mean of {number_range([low, high])} seeds{part}"
         has_diverged = not self.diverged.keys().isdisjoint(self.frame["cell"])
         return [f"{mark}: {mean}", *[f"{diverged}: without the seeds that diverged."] * has_diverged]
+
+    def lost_note(self) -> list[str]:
+        """Return a note that names the cells without a value in which seeds diverged; empty without them."""
+        over = self.spec.over
+        drawn = {place_of(self.cells[cell], over) for cell in self.frame["cell"].unique()}
+        lost = (cell for cell in sorted(self.diverged) if place_of(self.cells[cell], over) not in drawn)
+        names = dict.fromkeys(self.cell_name(cell, over) for cell in lost)
+        listed = "; ".join(names) if len(names) <= MAX_LISTED else plural(len(names), "cell")
+        return [f"Without a value, since seeds diverged: {listed}."] if names else []
 
 
 def collect_cells(spec: CellFigure, subject: ResultSubject, metrics: pl.DataFrame | None) -> FigureCells:

@@ -82,7 +82,7 @@ class LineFigure(SeriesFigure):
                     for series, points in sorted(found.items())
                 )
             )
-        notes = cells.mean_notes("Line", "band", diverged="Hollow")
+        notes = [*cells.mean_notes("Line", "band", diverged="Hollow"), *cells.lost_note()]
         if len(panels) > 1:
             made = cells.panels(Lines(lines=lines) for lines in panels)
         else:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from ...errors import nearest_hint
 from ...studies.catalog.metrics import METRICS_AND_COSTS, direction_faults
 from ...studies.presentation.kinds import KeyFault
-from ...studies.schema.factors import ABSENT, SEED, level_key
 from ...studies.schema.settings import Level
 from ..curves.cell_figure import SeriesFigure, grouped_values, mean_interval
 from ..curves.curve import Content, Curve, Line, Point
@@ -53,11 +52,11 @@ class ParetoFigure(SeriesFigure):
     def make_curve(self, cells: FigureCells) -> Curve:
         cost = METRICS_AND_COSTS.get(self.x)
         signs = 1 if cost and cost.higher_is_better else -1, 1 if cells.metric.higher_is_better else -1
-        contents: list[Cloud] = []
+        contents, names = list[Cloud](), cells.full_names(self.series)
         for frame in cells.frames():
             found: dict[tuple[str, bool], list[Point]] = {}
             for series, cell, values in grouped_values(frame, "series", "cell", of=("x", "value")):
-                name = cells.full_names(self.series)[series] if self.series else _cell_name(cells, cell)
+                name = names[series] if names else cells.cell_name(cell, (self.panels, self.rows))
                 xs, ys = zip(*values, strict=True)
                 value, low, high = mean_interval(ys, self.spread, cells.metric)
                 x, lost = mean(sorted(xs)), cells.diverged[cell]
@@ -72,18 +71,7 @@ class ParetoFigure(SeriesFigure):
             contents.append(Cloud(lines=lines, front=front, steps="post" if signs[0] < 0 else "pre"))
         steps = ["Steps: the Pareto front."] if any(len(each.front) > 1 for each in contents) else []
         notes = cells.mean_notes("Point", "whisker", diverged="Cross, never on the front")
-        return cells.curve(cells.panels(contents), [*notes, *steps])
-
-
-def _cell_name(cells: FigureCells, cell: int) -> str:
-    """Return the name of a cell without a series: its levels of all factors that vary within a panel."""
-    own, names = cells.cells[cell], list[str]()
-    for factor, levels in cells.levels.items():
-        is_shown = factor not in (SEED, cells.spec.panels, cells.spec.rows) and len(levels) > 1
-        if is_shown and own[factor] != ABSENT:
-            place = [*map(level_key, levels)].index(level_key(own[factor]))
-            names.append(cells.full_names(factor)[place])
-    return ", ".join(names)
+        return cells.curve(cells.panels(contents), [*notes, *steps, *cells.lost_note()])
 
 
 def pareto_front(points: Sequence[Point], signs: tuple[int, int]) -> tuple[Point, ...]:

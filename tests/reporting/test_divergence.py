@@ -3,12 +3,14 @@
 import json
 from dataclasses import replace
 
+import polars as pl
 import pytest
 
 from activemem import StudyResults, load_study, nearest_recipes
 from activemem.reporting import Verdict, query
+from activemem.reporting.curves import build_curve
 from activemem.reporting.manuscript import check_text, read_manuscript
-from activemem.storage import MetricRow, Store
+from activemem.storage import MetricRow, Store, trial_frame
 
 from ..study_texts import study_text
 from .conftest import made_row
@@ -123,3 +125,19 @@ def test_a_figure_leaves_out_what_diverged_and_says_so(found):
     assert "Hollow: without the seeds that diverged." in made.notes
     lines = made.panels[0].content.lines
     assert [{(point.n, point.diverged) for point in line.points} for line in lines] == [{(2, 1)}, {(3, 0)}]
+
+
+@pytest.mark.parametrize("keys", [{"kind": "line", "x": "lr"}, {"kind": "pareto", "x": "parameters"}])
+def test_a_figure_names_the_levels_at_which_all_seeds_diverged(keys):
+    study = load_study(
+        study_text(
+            train={"optimizer": {"name": "adam", "lr": "{lr}"}},
+            factors={"mixer": ["sa", "gru"], "task": ["sort"], "lr": [1e-3, 1e-1], "seed": [0, 1]},
+            curve=[{"name": "rates", "value": "loss", "series": "mixer", **keys}],
+        )
+    )
+    rows = pl.concat([trial_frame(made_row(trial, {"loss": 1.0}, 1)) for trial in study.trials])
+    lost = [trial.id for trial in study.trials if (trial.levels["mixer"], trial.levels["lr"]) == ("sa", 1e-1)]
+    rose = pl.when(pl.col("trial").is_in(lost)).then(pl.lit("rose from 1 to 2")).alias("diverged")
+    made = build_curve(study, study.curves[0], rows.with_columns(rose))
+    assert "Without a value, since seeds diverged: sa, lr 0.1." in made.notes
