@@ -34,6 +34,9 @@ BASELINE = "baseline"
 LevelTexts = tuple[str, ...]
 """The levels that identify a cell, as texts."""
 
+_PlacedCell = tuple[Mapping[str, Level], int | None, tuple[str, ...]]
+"""A cell, its step if it is one, and the factors in which it differs from the baseline."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRow:
@@ -105,18 +108,24 @@ def read_changes(spec: CellsTable, design: Design) -> Changes:
             blocks.setdefault(_key(cell, around), {}).setdefault(_key(cell, (*around, *baseline)), cell)
     path = cast("Stepwise", design).path() if _takes_steps(spec, design) else []
     by_step = bool(path) and spec.against != "baseline"
-    stepping = tuple(name for name in design.inner if name in baseline)
+    order, stepping = list(baseline), tuple(name for name in design.inner if name in baseline)
     rows: list[ChangeRow] = []
     numbers: dict[LevelTexts, int] = {}
     for cells in blocks.values():
         first = next(iter(cells.values()))
         steps = [_key(design.with_absent({**first, **row}), stepping) for row in path]
-        keys = ((cell, _key(cell, stepping)) for cell in cells.values())
-        placed = [(cell, steps.index(key) if key in steps else None) for cell, key in keys]
-        if path and design.kind == "path":
-            placed = [(cell, step) for cell, step in placed if step is not None]
-        start = len(rows)
-        for cell, step, heading, name in _named_cells(placed, baseline, around):
+        placed = list[_PlacedCell]()
+        for cell in cells.values():
+            key = _key(cell, stepping)
+            step = steps.index(key) if key in steps else None
+            if step is not None or not path or design.kind != "path":
+                placed.append((cell, step, _differing(cell, baseline)))
+        # steps in their order, then other cells by their number of changes
+        placed.sort(
+            key=lambda each: (each[1] is None, each[1] or 0, len(each[2]), *map(order.index, each[2]))
+        )
+        start, titles = len(rows), _row_names(placed, baseline, around)
+        for (cell, step, _), (heading, name) in zip(placed, titles, strict=True):
             numbers[_key(cell, (*around, *baseline))] = len(rows)
             rows.append(
                 ChangeRow(
@@ -201,53 +210,37 @@ def _choices(design: Design, step: int, *, by_step: bool) -> int:
     return left * (left + 1 if by_step and step > 1 else 1)
 
 
-def _named_cells(
-    placed: Sequence[tuple[Mapping[str, Level], int | None]],
-    baseline: Mapping[str, Level],
-    around: Sequence[str],
-) -> Iterator[tuple[Mapping[str, Level], int | None, str, str]]:
-    """Yield the cells that share a baseline in the order of the table: cell, step, heading and name.
+def _row_names(
+    placed: Sequence[_PlacedCell], baseline: Mapping[str, Level], around: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Return the heading and name of each of these cells, which share a baseline.
 
-    Steps come in their order, then other cells by their number of changes.
+    A step is named by what it changes in the row before, and another cell by its changes from the baseline.
     """
-    changed = [_differing(cell, baseline) for cell, _ in placed]
-    places = list(baseline)
-    order = sorted(
-        range(len(placed)),
-        key=lambda at: (
-            *(placed[at][1] is None, placed[at][1] or 0, len(changed[at])),
-            *map(places.index, changed[at]),
-        ),
-    )
     own = {name: placed[0][0][name] for name in around} if placed else {}
-    under = describe_levels(own)
-    is_one_factor = len({names for names in changed if names}) < 2
-
-    def named(
-        before: Mapping[str, Level], after: Sequence[Mapping[str, Level]]
-    ) -> list[tuple[str, str, Sequence[str]]]:
-        """Return each cell's heading, its name by its changes from `before` to `after`, and their factors."""
-        found: list[tuple[str, str, Sequence[str]]] = []
-        last: Sequence[str] = ()
-        for at in order:
-            names, heading, describe = changed[at], under, change_name
-            if placed[at][1]:
-                names, describe = [each for each in names if each not in last], step_name
-            elif not under and names and not is_one_factor:
-                heading = names[0] if len(names) == 1 else SEVERAL
-            name = ", ".join(describe(each, before[each], after[at][each]) for each in names) or BASELINE
-            found.append((heading, name, names))
-            last = changed[at]
-        return found
-
-    found = named(filled_levels({**own, **baseline}), [filled_levels(cell) for cell, _ in placed])
-    if len({each[:2] for each in found}) < len(found):
-        # filled holes may no longer tell levels apart: `conv(act={act})`, where relu is the default
-        found = named({**own, **baseline}, [cell for cell, _ in placed])
-    counts = Counter(each[:2] for each in found)
-    for at, (heading, name, names) in zip(order, found, strict=True):
-        is_alone = counts[heading, name] == 1
-        yield *placed[at], heading, name if is_alone else f"{name} ({', '.join(names)})"
+    under, is_one_factor = describe_levels(own), len({names for _, _, names in placed if names}) < 2
+    headings, factors = list[str](), list[Sequence[str]]()
+    last: Sequence[str] = ()
+    for _, step, changed in placed:
+        is_grouped = changed and not (step or under or is_one_factor)
+        headings.append(under if not is_grouped else changed[0] if len(changed) == 1 else SEVERAL)
+        factors.append([each for each in changed if each not in last] if step else changed)
+        last = changed
+    # filled holes may not tell levels apart: `conv(act={act})`, where relu is the default
+    for fill in (filled_levels, dict[str, Level]):
+        before, names = fill({**own, **baseline}), list[str]()
+        for (cell, step, _), changes in zip(placed, factors, strict=True):
+            after, describe = fill(cell), step_name if step else change_name
+            texts = (describe(each, before[each], after[each]) for each in changes)
+            names.append(", ".join(texts) or BASELINE)
+        counts = Counter(zip(headings, names, strict=True))
+        if len(counts) == len(placed):
+            break
+    # factors tell rows apart that still have equal names
+    return [
+        (heading, name if counts[heading, name] == 1 else f"{name} ({', '.join(changes)})")
+        for heading, name, changes in zip(headings, names, factors, strict=True)
+    ]
 
 
 def step_name(factor: str, before: Level, after: Level) -> str:
