@@ -87,7 +87,7 @@ def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
         return None
     diagnostics = Diagnostics(document)
     header, trials, held = read_size(diagnostics)
-    if header is None or diagnostics.faults or header.limits:
+    if diagnostics.faults or header.limits:
         return None
     return StudyOutline(title=header.title, trials=trials, held=held)
 

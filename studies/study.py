@@ -256,21 +256,18 @@ def _names_own_corpus(diagnostics: Diagnostics) -> bool:
 
 def _study_of(diagnostics: Diagnostics, corpus: OwnCorpus | None) -> Study:
     study = _read_study(diagnostics, corpus)
-    if study is None or diagnostics.faults:
+    if diagnostics.faults:
         raise StudyError(diagnostics.document.source, diagnostics.faults)
     return study
 
 
-def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study | None:
+def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study:
+    """Return the study of a file, and report its faults. With faults, it has no trials."""
     _check_tables(diagnostics)
-    found = as_written = _read_design(diagnostics)
-    header, design, data = found.header, found.design, found.data
-    if diagnostics.document.as_written is not None:  # the file without its overrides
-        written = Diagnostics(diagnostics.document.as_written)
-        as_written = _read_design(written)
-        if not written.invalid:  # otherwise its levels have faults
-            design = replace(design, as_written=as_written.design)
-    paper = (header or _readable_header(found.tables.get("study"))).paper
+    # first the design, whose factors and levels all other tables may name
+    found = _read_design(diagnostics)
+    design, data, paper = found.design, found.data, found.header.paper
+    # what the study shows, which does not change its cells
     tables: tuple[TableKind, ...] = read_results(diagnostics, "table", design, paper)
     curves: tuple[CurveKind, ...] = read_results(diagnostics, "curve", design, paper)
     claims: tuple[Claim, ...] = ()
@@ -278,34 +275,31 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
         from .claims.reader import read_claims  # noqa: PLC0415 -- a study without claims does without it
 
         claims = read_claims(diagnostics, design)
+    decode = _read_decode(diagnostics)
+    # the settings of the trials, with holes that the levels of each cell fill
     search, space, dimensions = None, dict[str, Dimension](), dict[str, Dimension]()
     if diagnostics.has_search:
         from .schema.search import read_search  # noqa: PLC0415 -- a grid does without it
 
         search, space = read_search(diagnostics, data["search"])
-    decode = _read_decode(diagnostics)
     trial_tables = {name: data[name] for name in TRIAL_TABLES if name in data}
     fragments = read_fragments(diagnostics, data)
     template = Template(tables=trial_tables, fragments=fragments, table_levels=found.table_levels)
     variants = template.variants(design.factors)
-    source_sheet = read_source_sheet(diagnostics, found.tables, as_written.tables, variants)
-    if own_corpus is not None:
+    source_sheet = read_source_sheet(diagnostics, found.tables, found.written_tables, variants)
+    if own_corpus is not None:  # only now, because the keys that it adds need no source
         completed = {**trial_tables, "task": own_corpus.complete_task(data["task"])}
         template = replace(template, tables=completed)
     draft = Draft(diagnostics=diagnostics, data=data, template=template, design=design, space=space)
+    # each of these checks leaves out what an earlier one has marked as invalid
     check_holes(draft, check_recipes(draft))
     tried = check_levels(draft)
     if diagnostics.has_search:
         from .resolve.search_source import find_dimensions  # noqa: PLC0415 -- as above
 
-        dimensions = find_dimensions(draft, search, header.bounds if header else ())
-    if header is None or diagnostics.faults:
-        # the other faults may change which metrics exist
-        if tried is not None and not diagnostics.has_search and not diagnostics.invalid:
-            _check_metrics(diagnostics, design, tables=tables, curves=curves, claims=claims, trials=tried)
-        return None
+        dimensions = find_dimensions(draft, search, found.header.bounds)
     study = Study(
-        header=header,
+        header=found.header,
         document=diagnostics.document,
         template=template,
         design=design,
@@ -318,6 +312,12 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
         source_sheet=source_sheet,
         own_corpus=own_corpus,
     )
+    if diagnostics.faults:
+        # these faults may change which metrics exist
+        if tried is not None and not diagnostics.has_search and not diagnostics.invalid:
+            _check_metrics(diagnostics, study, tried)
+        return study
+    # the trials, from a file without faults
     if search is None:
         source = build_grid(diagnostics, study)
     else:
@@ -378,12 +378,13 @@ def _check_tables(diagnostics: Diagnostics) -> None:
             diagnostics.report_invalid((name,), "this table is missing")
 
 
-def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int, int]:
+def read_size(diagnostics: Diagnostics) -> tuple[StudySettings, int, int]:
     """Return the table [study] of a grid, the number of its trials, and how many of them gates hold back.
 
     Report faults. The number of trials is the number of cells times the number of seeds. With faults, no
     trial counts as held back.
     """
+    _check_tables(diagnostics)
     found = _read_design(diagnostics)
     trials = sum(map(len, found.design.blocks())) * len(found.design.factors[SEED])
     held = () if diagnostics.faults else (each.count_held(found.design) for each in found.expansions.values())
@@ -394,14 +395,16 @@ def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int, int]
 class _ReadDesign:
     """The design of a study file, and the tables from which it was read.
 
-    `header` is the table [study], None if it is faulty. `tables` are all tables, with what expansions add to
-    them; in `data` names replace levels that are tables, and `table_levels` has these tables.
+    `header` is the table [study]; if it is faulty, only the keys for cells and paper. `tables` are all tables
+    with what expansions add to them, and `written_tables` the same without overrides. In `data` names replace
+    levels that are tables, and `table_levels` has these tables.
     """
 
     expansions: dict[str, Expansion]
-    header: StudySettings | None
+    header: StudySettings
     design: Design
     tables: Mapping[str, Any]
+    written_tables: Mapping[str, Any]
     data: Mapping[str, Any]
     table_levels: TableLevels
 
@@ -414,12 +417,19 @@ def _read_design(diagnostics: Diagnostics) -> _ReadDesign:
     given = data.get("study", {})
     given = {key: given[key] for key in given if key not in own} if isinstance(given, Mapping) else given
     header = diagnostics.validate(StudySettings, ("study",), given) if "study" in data else None
-    reader = DesignReader(diagnostics, header or _readable_header(given), data)
+    header = header or _readable_header(given)
+    design, written_tables = DesignReader(diagnostics, header, data).design(expansions.values()), tables
+    if (document := diagnostics.document.as_written) is not None:  # the file without its overrides
+        written = _read_design(unread := Diagnostics(document))
+        written_tables = written.tables
+        if not unread.invalid:  # otherwise its levels have faults
+            design = replace(design, as_written=written.design)
     return _ReadDesign(
         expansions=expansions,
         header=header,
-        design=reader.design(expansions.values()),
+        design=design,
         tables=tables,
+        written_tables=written_tables,
         data=data,
         table_levels=table_levels,
     )
@@ -460,28 +470,19 @@ def _check_trials(diagnostics: Diagnostics, study: Study) -> None:
     if not diagnostics.faults:
         every, first = [*study.cells, *study.source.over_budget], study.seeds[0]
         trials = study.examples if study.search else [each for each in every if each.seed == first]
-        tables, curves, claims = study.tables, study.curves, study.claims
-        _check_metrics(diagnostics, study.design, tables=tables, curves=curves, claims=claims, trials=trials)
+        _check_metrics(diagnostics, study, trials)
 
 
-def _check_metrics(
-    diagnostics: Diagnostics,
-    design: Design,
-    *,
-    tables: Sequence[TableKind],
-    curves: Sequence[CurveKind],
-    claims: Sequence[Claim],
-    trials: Sequence[Trial],
-) -> None:
+def _check_metrics(diagnostics: Diagnostics, study: Study, trials: Sequence[Trial]) -> None:
     """Report each shown or claimed metric that no trial will have; one trial of each cell is enough."""
-    check_shown_metrics(diagnostics, "table", tables, trials)
-    check_shown_metrics(diagnostics, "curve", curves, trials)
-    for path, message in design.trial_faults(trials):
+    check_shown_metrics(diagnostics, "table", study.tables, trials)
+    check_shown_metrics(diagnostics, "curve", study.curves, trials)
+    for path, message in study.design.trial_faults(trials):
         diagnostics.report(path, message)
-    if claims:
+    if study.claims:
         from .claims.reader import check_claimed_metrics  # noqa: PLC0415 -- as above
 
-        check_claimed_metrics(diagnostics, claims, trials)
+        check_claimed_metrics(diagnostics, study.claims, trials)
 
 
 MAX_BESIDE = 1000
