@@ -29,6 +29,7 @@ from ..catalog.tasks import (
     LabelledSequenceSettings,
     LabelledSettings,
     LanguageModelSettings,
+    LongTermSettings,
     SentencePairSettings,
     TaskError,
     TaskKind,
@@ -244,8 +245,11 @@ def _plateau(settings: TrialSettings) -> Faults:
 def _early_stopping(settings: TrialSettings) -> Faults:
     asked = settings.train.early_stopping
     fitting = _directed_metrics(settings) if asked else []
+    rule = f"expected a metric that {settings.task.name} has after each epoch"
+    if isinstance(settings.task, LongTermSettings):
+        fitting = [name for name in fitting if name == "loss"]
+        rule += ", not measured on its test sequences"
     if asked and asked.metric not in fitting:
-        rule = f"expected a metric that {settings.task.name} has after each epoch"
         better = f"for which higher or lower is better ({', '.join(fitting)})"
         path = ("train", "early_stopping", "metric")
         yield path, f"{rule}, and {better}, got '{asked.metric}'"

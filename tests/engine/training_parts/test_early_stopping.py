@@ -161,3 +161,14 @@ def test_metrics_that_are_listed_for_classes_are_measured(tmp_path):
     (metrics,) = store.trials()["metrics"].to_list()
     measured = {metric_family(each["name"]) for each in metrics}
     assert measured == set(final_metrics(loaded.trials[0].settings))
+
+
+def test_no_metric_of_test_sequences_ends_a_training():
+    text = study_text(
+        model={"recipe": "sa >> mean_pool"},
+        task={"name": "recall_addition"},
+        train={"early_stopping": {"metric": "loss", "patience": 1}, "curriculum": None},
+    )
+    assert load_study(text).trials
+    with pytest.raises(StudyError, match=r"not measured on its test sequences, and .* better \(loss\)"):
+        load_study(text, 'train.early_stopping.metric="accuracy"')
