@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from .. import reporting
-from ..plugins import has_plugins, loaded_files
+from ..plugins import has_plugins, loaded_files, loading_advice
 from ..storage import Store, StoreError
 from ..storage.rows import KEY_COLUMNS, TRIALS
 from ..studies.last_run import load_last_run, other_results
@@ -20,7 +20,7 @@ from ..studies.planning.reused_trials import (
     latest_trials,
 )
 from ..studies.planning.status import StudyStatus, count_other_points, read_statuses, study_outcomes
-from ..studies.planning.trials_to_run import stale_part
+from ..studies.planning.trials_to_run import stale_part, trials_by_lacking_plugin
 from ..studies.resolve import changes_of
 from ..studies.study import Study, shipped_studies
 from ..studies.text.errors import StudyError, command_line
@@ -175,6 +175,11 @@ def note_stale_trials(results: reporting.StudyResults) -> None:
             have = f"the store has {plural(other, 'trial')} of other versions of {study.name}"
             print_stderr(f"{have} ({why}), which are not counted")
         return
+    for owner, trials in trials_by_lacking_plugin(study, store).items():
+        need = "needs" if len(trials) == 1 else "need"
+        advice = loading_advice(owner) or "install it"
+        told = f"{plural(len(trials), 'stored trial')} of {study.name} {need} {owner}, which is not loaded"
+        print_stderr(f"{told}; to see whether the study has them, {advice}")
     is_from_file = study.document.path is not None
     if (is_from_file and study.document.overrides) or not (stale := other_versions(study, store)):
         return
@@ -182,7 +187,7 @@ def note_stale_trials(results: reporting.StudyResults) -> None:
     see = store_command(store, "study", "forget", argument, stale=True, dry_run=True)
     latest = latest_trials(store, stale)
     outdated = [each for each in latest if each.id not in stale and changes_of(each.settings)]
-    before = len(stale) if len(outdated) == len(latest) else len(outdated)
+    before = len(stale) if latest and len(outdated) == len(latest) else len(outdated)
     if before:
         have = f"{plural(before, 'stored trial')} of {study.name}: from before a change of activemem"
         why = "moves their results (changelog, Results change); not counted; to list them"
@@ -191,7 +196,7 @@ def note_stale_trials(results: reporting.StudyResults) -> None:
             return
         latest = [each for each in latest if each not in outdated]
     of_other_seeds = {trial.id for trial in study.trials_of_seeds(sorted({each.seed for each in latest}))}
-    if same := [trial for trial in latest if trial.id in of_other_seeds]:
+    if same := [trial for trial in latest if trial.id in of_other_seeds & stale]:
         many, seeds = plural(len(same), "trial"), ", ".join(map(str, sorted({each.seed for each in same})))
         print_stderr(f"{many} in the store would count if the study had their seeds: {seeds}")
         if len(same) + before == len(stale):

@@ -148,7 +148,7 @@ def describe_changed_settings(then: Iterable[Trial], study: Study) -> str:
     changed = {
         key: (values, now)
         for key, values in before.items()
-        if (key in after or "." in key)  # a factor of both, or a setting
+        if (key in after or ("." in key and not key.startswith("code.")))  # of both, or a setting
         and values.keys().isdisjoint(now := after.get(key, {"null": None}))
     }
     filled = {".".join(map(str, path)): names for path, names in study.template.holes.items()}
@@ -184,9 +184,9 @@ def _describe_change(key: str, then: Collection[str], now: Collection[str]) -> s
         " or ".join("unset" if value is None else level_text(value) for value in map(json.loads, values))
         for values in (then, now)
     )
-    if max(len(old), len(new)) <= _LONGEST_VALUES:
-        return f"{key} = {old}, now {new}"
-    return f"{_DATA_KEYS.get(key, key)} changed"
+    if key in _DATA_KEYS or len(old) > _LONGEST_VALUES:
+        return f"{_DATA_KEYS.get(key, key)} changed"
+    return f"{key} = {old}, now {new if len(new) <= _LONGEST_VALUES else 'other levels'}"
 
 
 class FittingTrials:

@@ -26,7 +26,15 @@ from ...storage.trial_files import STARTS_FILE, begun_trials, read_begun
 from ..catalog.optimisers import rates_depend_on_length
 from ..last_run import other_files
 from ..resolve.costs import flops_of_test, max_training_flops
-from ..resolve.trial import CellKey, Trial, cell_key, settings_from_json, training_id, trial_id
+from ..resolve.trial import (
+    CellKey,
+    Trial,
+    cell_key,
+    code_owner,
+    settings_from_json,
+    training_id,
+    trial_id,
+)
 from ..schema.factors import NamedLevels, level_text
 from ..schema.search_settings import SearchBudget
 from ..schema.settings import Level, TrialSettings
@@ -399,8 +407,8 @@ def stale_part(study: Study, store: Store) -> frozenset[str]:
 
     They had other settings, data or code. Of a study with overrides, its trials without them are not stale:
     a run with --set must not endanger them. Nor are those of another file with the same name; if such a file
-    has faults or a search, no trial is. Raise StudyError for a search, and for a path, whose trials are not
-    known in advance.
+    has faults or a search, no trial is. Nor are trials whose plug-ins are not loaded, which may belong to a
+    co-author's file. Raise StudyError for a search, and for a path, whose trials are not known in advance.
     """
     if study.is_adaptive:
         message = "a search or a path has no stale trials, because its trials are not known in advance"
@@ -418,7 +426,22 @@ def stale_part(study: Study, store: Store) -> frozenset[str]:
     present = {trial.id for each in versions for trial in each.with_later_seeds().trials}
     rows = store.trials(columns=KEY_COLUMNS).filter(~has_trial(present), study=study.name)
     begun = begun_trials(store.files.checkpoints_folder(STARTS_FILE), study.name)
-    return frozenset(rows["trial"]) | begun.difference(present)
+    unknown = {trial for trials in trials_by_lacking_plugin(study, store).values() for trial in trials}
+    return (frozenset(rows["trial"]) | begun.difference(present)) - unknown
+
+
+def trials_by_lacking_plugin(study: Study, store: Store) -> dict[str, set[str]]:
+    """Return the stored trials under a study's name that need a plug-in which is not loaded, by plug-in."""
+    found: dict[str, set[str]] = {}
+    rows = store.trials(columns=(*KEY_COLUMNS, "settings")).filter(study=study.name)
+    has_plugin = pl.col("settings").str.contains('"code":{"', literal=True)
+    for trial, text in rows.filter(has_plugin).select("trial", "settings").iter_rows():
+        try:
+            settings_from_json(text)
+        except StoreError:
+            for code in json.loads(text)["code"].values():
+                found.setdefault(code_owner(code), set()).add(trial)
+    return found
 
 
 def select_shard(study: Study, text: str) -> frozenset[str]:

@@ -10,9 +10,18 @@ WHEN = datetime(2026, 11, 28, 12, tzinfo=UTC)
 
 
 def store_outcome(
-    trial, store, *, status="done", reason=None, value=7.0, version="0.1.0", losses=(0.5,), as_id=None
+    trial,
+    store,
+    *,
+    status="done",
+    reason=None,
+    value=7.0,
+    version="0.1.0",
+    losses=(0.5,),
+    as_id=None,
+    stored=None,
 ):
-    """Store an outcome of a trial, with its loss after some epochs, under its id or another one."""
+    """Store an outcome of a trial, with its loss after some epochs, also under other settings and id."""
     settings = trial.settings
     lengths = () if settings.train.curriculum is None else (("max_length", value),)
     row = TrialRow(
@@ -26,7 +35,7 @@ def store_outcome(
         status=status,
         reason=reason,
         factors=json.dumps(dict(trial.levels)),
-        settings=settings.model_dump_json(),
+        settings=stored or settings.model_dump_json(),
         metrics=(*lengths, ("loss", losses[-1])) if status == "done" else (),
         parameters=2000,
         flops=1e9,

@@ -1,5 +1,6 @@
 """A tiny study, trained once for all tests of trackers."""
 
+import optuna
 import pytest
 import torch
 
@@ -25,3 +26,18 @@ def trained(tmp_path_factory):
     study, store = load_study(TINY), Store(tmp_path_factory.mktemp("results"))
     run_study(study, store, local=True)
     return study, store
+
+
+@pytest.fixture
+def storages():
+    """Return the file storages by path, closed after the test."""
+    opened = []
+
+    def open_file(path):
+        opened.append(optuna.storages.RDBStorage(f"sqlite:///{path}"))
+        return opened[-1]
+
+    yield open_file
+    for each in opened:
+        each.remove_session()
+        each.engine.dispose()

@@ -61,10 +61,10 @@ def test_an_importance_for_one_of_several_objectives_has_no_point_that_diverged(
         dimension_importances(*several)
 
 
-def test_a_point_that_diverged_has_failed_for_optuna(several, tmp_path):
+def test_a_point_that_diverged_has_failed_for_optuna(several, storages, tmp_path):
     path = f"{tmp_path}/search.db"
     export_search(*several, path)
-    last = optuna.load_study(study_name="tiny", storage=f"sqlite:///{path}").trials[-1]
+    last = optuna.load_study(study_name="tiny", storage=storages(path)).trials[-1]
     assert (last.state.name, last.user_attrs["reason"]) == ("FAIL", "the training diverged")
 
 

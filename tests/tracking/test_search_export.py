@@ -42,21 +42,6 @@ def searched(tmp_path_factory):
 
 
 @pytest.fixture
-def storages():
-    """Return the file storages by path, closed after the test."""
-    opened = []
-
-    def open_file(path):
-        opened.append(optuna.storages.RDBStorage(f"sqlite:///{path}"))
-        return opened[-1]
-
-    yield open_file
-    for each in opened:
-        each.remove_session()
-        each.engine.dispose()
-
-
-@pytest.fixture
 def read(storages):
     return lambda path: optuna.load_study(study_name="search", storage=storages(path))
 

@@ -285,6 +285,25 @@ def test_a_study_whose_plug_in_is_not_loaded_names_it_everywhere_and_still_has_i
     assert run("study", "show", "tiny", "--toml").stdout == text
 
 
+def test_trials_whose_plug_in_is_not_loaded_are_named_and_are_not_stale(run, tiny):
+    store = make_partial_store(tiny)
+    trial, rows = load_study(tiny).trials[-1], {each["trial"]: each for each in store.trials().to_dicts()}
+    settings = json.loads(rows[load_study(tiny).trials[0].id]["settings"])
+    settings["model"]["recipe"] = "1 * (looking >> ff(8))"
+    foreign = json.dumps(settings | {"code": {"block looking": "look.py 0123abcd"}}, separators=(",", ":"))
+    store_outcome(trial, store, as_id="f" * len(trial.id), stored=foreign)
+    told = (
+        "1 stored trial of tiny needs look.py, which is not loaded; to see whether the study has them, load"
+    )
+    for command in ("status", "plan"):
+        result = run("study", command, tiny)
+        assert told in result.stderr
+        assert "change of activemem" not in result.stderr
+        assert "other versions" not in result.stderr
+    assert "none of these trials" in run("study", "forget", tiny, "--stale").stdout
+    assert len(store.trials()) == 8
+
+
 @pytest.mark.heavy
 def test_the_list_continues_after_an_unreadable_study_and_reports_it(run, tiny):
     text = Path(tiny).read_text().replace("batch_size", "batches")

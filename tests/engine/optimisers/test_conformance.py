@@ -51,6 +51,20 @@ class FlawedSettings(PluginOptimizer):
         return Flawed(model.parameters(), 0.1 if self.flaw == "lr" else self.lr, self.flaw)
 
 
+@pytest.fixture
+def register():
+    """Return a function that registers an optimiser or schedule of this file until the test ends."""
+    registered = []
+
+    def add(registry, name, decorator, settings):
+        decorator(name, source="a test")(settings)
+        registered.append((registry, name))
+
+    yield add
+    for registry, name in registered:
+        registry.unregister(name)
+
+
 @pytest.mark.parametrize(
     ("flaw", "found"),
     [
@@ -60,8 +74,8 @@ class FlawedSettings(PluginOptimizer):
         ("decay", "flawed: expected no step at rate 0, but .* has moved"),
     ],
 )
-def test_a_flaw_of_an_optimiser_is_found_by_one_check(flaw, found):
-    register_optimizer("flawed", source="a test")(FlawedSettings)
+def test_a_flaw_of_an_optimiser_is_found_by_one_check(flaw, found, register):
+    register(OPTIMIZERS, "flawed", register_optimizer, FlawedSettings)
     settings = trial(optimizer={"name": "flawed", "lr": 0.1, "flaw": flaw})
     faults = [fault for check in OPTIMIZER_CHECKS if (fault := fault_of(check, settings)) is not None]
     assert len(faults) == (found is not None)
@@ -75,8 +89,8 @@ class Below(PluginSchedule):
         return 1.0 - step / 500
 
 
-def test_a_share_below_0_late_in_a_long_training_is_found():
-    register_schedule("below", source="a test")(Below)
+def test_a_share_below_0_late_in_a_long_training_is_found(register):
+    register(SCHEDULES, "below", register_schedule, Below)
     (fault,) = filter(None, (fault_of(check, trial(schedule={"name": "below"})) for check in SCHEDULE_CHECKS))
     assert str(fault).startswith("step 501 of 1000: test_conformance.py: schedule 'below': ")
 
