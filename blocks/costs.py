@@ -179,7 +179,7 @@ def measure_step(
 ) -> Numbers:
     """Return the bytes of memory of a training step.
 
-    "peak" is the maximum, "forward" and "backward" are those of the two passes, "held" is in use between
+    "peak" is the maximum, "forward" and "backward" are the maxima of the two passes, "held" is in use between
     them, "gradients" is the size of all gradients, and "kept MODULE" is what a module stores for the backward
     pass. The peaks count all memory that the step allocates, gradients included, but neither weights nor
     optimiser state. A step that `accumulates` adds to existing gradients.
@@ -509,7 +509,7 @@ except ImportError:
         raise
 
     class TorchDispatchMode:
-        """A stand-in for torch's class, which raises BuildError where costs are measured."""
+        """A replacement for torch's class, which raises BuildError when costs are measured."""
 
         def __init__(self) -> None:
             raise BuildError(

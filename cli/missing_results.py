@@ -46,7 +46,7 @@ def _store_and_command(study: Study, store: Store, before: str) -> str:
 def failure_help(study: Study, store: Store, reasons: Collection[str]) -> list[str]:
     """Return commands that help after failed trials, each on a line.
 
-    One shows the tracebacks, the other trains the trials again; those of a plug-in that leaks need an edit.
+    One shows the tracebacks, the other trains the trials again; a plug-in that leaks must be edited first.
     """
     page = store_command(store, "report", "build", study.name)
     leaks = [reason.startswith(SEES_FUTURE) for reason in reasons]

@@ -184,7 +184,7 @@ def parse_scalar(
 
 
 def _number_hint(call: CallSyntax, kind: str) -> str:
-    """Return a hint if a call stands for a number as in another language, or a word as if it was a hole."""
+    """Return a hint if a call is a number as in another language, or if a word should be a hole."""
     if call.name == "range":
         return f"; a range is {kind}(lo, hi)"
     parameters = (one for name in registered_names() for one in spec_of(name).parameters)
@@ -570,7 +570,7 @@ class _Checker:
         return block
 
     def _report_unknown(self, call: CallSyntax) -> None:
-        """Report an unknown block, and check its arguments as those of the most similar one."""
+        """Report an unknown block, and check its arguments as if it were the most similar one."""
         what = self._faults.quote(call.start, call.name_end)
         broken = next((each for each in broken_plugins() if each.entry == call.name), None)
         if broken is not None:

@@ -144,8 +144,7 @@ class _DimensionResolver:
     def _walk_options(self, choice: ChoiceDimension, name: str, taken: int | None) -> list[Value]:
         """Return the options, with values for the search dimensions of option `taken` only.
 
-        The others are visited as well, since names of later dimensions must not depend on what is chosen
-        here.
+        The others are visited as well, so that names of later dimensions do not depend on this choice.
         """
         ask, walked = self.resolver, list[Value]()
         for place, option in enumerate(choice.options):

@@ -344,8 +344,8 @@ class _Keywords(ModelInterface, BuildSettings):
 def configure(config: ModelConfig | None = None, **keywords: object) -> ModelConfig:
     """Return a config with these settings and parts of the interface, such as `d_model=64, vocab=20`.
 
-    The others are those of `config` if it is given, and otherwise the defaults. Raise ModelConfigError with
-    all unknown names, wrong types and values out of bounds.
+    The others are taken from `config` if it is given, and otherwise have their defaults. Raise
+    ModelConfigError with all unknown names, wrong types and values out of bounds.
     """
     if (fault := argument_fault("config", config, (ModelConfig, type(None)))) is not None:
         raise ModelConfigError([fault])

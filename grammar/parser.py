@@ -198,7 +198,7 @@ class ArgumentSyntax:
 class CallSyntax:
     """`name(arguments)`, or a bare name whose `arguments` is None.
 
-    The name is that of a block, of a function of the language such as `tied`, or a word.
+    The name is a block, a function of the language such as `tied`, or a word.
     """
 
     name: str

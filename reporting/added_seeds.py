@@ -220,7 +220,7 @@ def _chance_below(mean: float, error: float, end: float) -> float:
 
 
 def _combined(statement: Statement, chances: Mapping[Comparison, _Chances]) -> _Chances:
-    """Return the chances of a statement, from those of its comparisons, which are treated as independent."""
+    """Return the chances of a statement, computed from its comparisons as if they were independent."""
     match statement:
         case Comparison():
             return chances[statement]

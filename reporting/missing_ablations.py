@@ -349,7 +349,7 @@ def _base_cells(study: Study, cells: Sequence[Trial]) -> dict[str, Trial]:
 
 
 def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCell:
-    """Convert a trial to a requested cell with all holes filled, also that of a matched size."""
+    """Convert a trial to a requested cell with all holes filled, including the matched size."""
     levels = trial.levels
     if (matched := study.design.matched_size) is not None:
         match = study.source.size_matches.get(trial.id)

@@ -200,8 +200,8 @@ def overrides_sentence(overrides: Sequence[str]) -> str:
 def match_sentence(study: Study) -> str:
     """Return a sentence on the costs that are equal for all models (key `match`).
 
-    It includes the largest relative difference, rounded up to two digits, and that of whole trainings of
-    equal FLOPs a token. It is "" if the study does not match costs.
+    It includes the largest relative difference, rounded up to two digits. For equal FLOPs per token, it also
+    includes the difference between whole trainings. It is "" if the study does not match costs.
     """
     if study.design.matched_size is None or not study.source.size_matches:
         return ""
@@ -364,7 +364,7 @@ def chance_of(metric: str, settings: TrialSettings) -> float | None:
 def unlearnt_sentence(metric: str, settings: TrialSettings, values: Collection[float]) -> str:
     """Return a sentence that no model has learnt a task; "" if one has, or if it is unknown.
 
-    No model has learnt it if all solved lengths are 0, or if all accuracies are near that of guessing.
+    No model has learnt it if all solved lengths are 0, or if all accuracies are near chance.
     """
     curriculum, chance = settings.train.curriculum, chance_of(metric, settings)
     if metric == SOLVED_LENGTH and curriculum is not None and set(values) == {0.0}:

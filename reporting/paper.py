@@ -369,7 +369,7 @@ class PaperFigure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperSheet:
-    """All results for a paper. `tables` are its tables with measured numbers beside the published ones."""
+    """All results for a paper. `tables` are its tables with measured numbers next to the published ones."""
 
     paper: str
     printed: tuple[PrintedTable, ...]
@@ -386,7 +386,7 @@ class PaperSheet:
     def count_decided(self, *, small: bool, trained: bool = False) -> int:
         """Return how many claims are confirmed or refuted, by the small or by the full-size studies.
 
-        If `trained`, leave out the claims on computed costs alone, which need no training.
+        If `trained`, leave out claims that are only about computed costs, which need no training.
         """
         verdicts = (claim.small if small else claim.full_size for claim in self.claims)
         decided = {Verdict.CONFIRMED, Verdict.REFUTED}

@@ -71,7 +71,7 @@ class PickKeys(ResultKeys):
 
 
 def place_of(levels: Mapping[str, Level], over: Sequence[str] = ()) -> Place:
-    """Return the levels of a cell as texts, without those of its seed and of the factors in `over`."""
+    """Return the levels of a cell as texts, without its seed and the factors in `over`."""
     return tuple(level_key(level) for name, level in levels.items() if name not in (SEED, *over))
 
 

@@ -77,7 +77,8 @@ class StudyResults:
         """Return a frame with the status and metrics of each trial that has an outcome.
 
         There is a row for each cell and seed, with those that were added. The factors are columns; a factor
-        with the name of another column is called `factor_NAME`. `diverged` tells why means leave a trial out.
+        with the name of another column is called `factor_NAME`. `diverged` is the reason why means leave a
+        trial out.
         """
         return reporting.trials_frame(*reporting.read_trials(self.store, self.study))
 
@@ -149,7 +150,7 @@ class StudyResults:
             number += 1
 
     def plan(self, machine: Machine | None = None, *, only: str | Sequence[str] = ()) -> Plan:
-        """Return what a run would train and what it would cost.
+        """Return the trials that a run would train, and their cost.
 
         `only` selects cells of a grid, as in `["task=sort"]`. With a `Machine`, the result is the plan of
         `activemem study plan`, with devices, measured times and prepared data. Without one, the memory is
@@ -185,7 +186,7 @@ class StudyResults:
         return list(self.tell_each(points))
 
     def tell_each(self, points: Iterable[object]) -> Iterator[HandInAnswer]:
-        """Add each point to a search when its answer is asked for, as `tell` does for all of them."""
+        """Add points to a search lazily: each when its answer is requested. `tell` adds all of them."""
         is_list = isinstance(points, Iterable) and not isinstance(points, str | Mapping)
         check_arguments(
             None if is_list else f"points: expected a list of points, got {type(points).__name__}"
@@ -357,8 +358,8 @@ def open_study(
     """Return the results of a study, given its name or file.
 
     The default is the study that ran last. `results` is a store, its folder or its address; `overrides` are
-    settings such as `train.epochs=2`. A name stands for the study as it ran last, a path for the current
-    file. Raises StudyError.
+    settings such as `train.epochs=2`. A name means the study as it ran last, a path the current file. Raises
+    StudyError.
     """
     overrides = [overrides] if isinstance(overrides, str) else overrides
     kinds = (str, Path, Study, type(None))

@@ -58,7 +58,7 @@ class Snapshot:
     def trainings(self) -> pl.DataFrame:
         """Return the counted outcomes and the earlier trials that they continue, with costs to add up.
 
-        The FLOPs and seconds of a trial leave out those of its earlier trial.
+        The FLOPs and seconds of a trial do not include the earlier trial that it continues.
         """
         parts = own_costs(self.outcomes)
         trials = {*self.counted_outcomes["trial"]}

@@ -79,7 +79,7 @@ def with_task_names(levels: pl.DataFrame, outcomes: pl.DataFrame) -> pl.DataFram
 def factor_column(factor: str) -> str:
     """Return the name of a factor's column. It is `factor_NAME` if another column can have the factor's name.
 
-    Another column can be that of another factor, or the column `factor_task` for labels of tasks.
+    Another column may belong to another factor, or be `factor_task`, which has labels of tasks.
     """
     bare = factor.removeprefix("factor_")
     is_taken = factor in _RESERVED_COLUMNS or (bare != factor and factor_column(bare) in (factor, "task"))

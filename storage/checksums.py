@@ -63,7 +63,7 @@ def verify_seal(file: BinaryIO) -> None:
 
 
 def _crc32(file: BinaryIO, size: int) -> int:
-    """Return the CRC-32 of the first bytes of a file, which is then behind these bytes."""
+    """Return the CRC-32 of the first bytes of a file, and leave the file positioned after them."""
     file.seek(0)
     checksum = 0
     while size and (chunk := file.read(min(size, _CHUNK_BYTES))):

@@ -96,7 +96,7 @@ class Place(ABC):
 
     @abstractmethod
     def move(self, path: Path, target: Path) -> None:
-        """Rename a file to `target`, and replace what is there.
+        """Rename a file to `target`, and replace any existing file.
 
         Raise `FileNotFoundError` if the file is missing.
         """
@@ -187,7 +187,7 @@ class FolderPlace(Place):
 def store_time(place: Place) -> float:
     """Return the current time by the clock that sets the times of files.
 
-    It is the time of a new file. The clock is that of a file server, a bucket or this machine.
+    It is the time of a new file. The time is from the clock of a file server, a bucket or this machine.
     """
     probe = place.root / "unfinished" / temporary_name("now")
     place.put(probe, b"")

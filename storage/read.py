@@ -43,7 +43,7 @@ class Quarantine:
     def move(self, path: Path, reason: str, left: str = "its contents count as missing") -> None:
         """Move a damaged file to the quarantine folder, and warn.
 
-        `left` is the end of the warning, which tells the consequence. In a read-only store the file stays,
+        `left` is the end of the warning, which states the consequence. In a read-only store the file stays,
         but is skipped.
         """
         name = path.relative_to(self.layout.root)

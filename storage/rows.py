@@ -41,7 +41,7 @@ _Row = TypeVar("_Row")
 
 
 def _raising_store_errors(row: type[_Row]) -> type[_Row]:
-    """Let a pydantic dataclass raise `StoreError` with what is wrong."""
+    """Let a pydantic dataclass raise `StoreError` with its faults."""
     check = row.__init__
 
     def init(self: _Row, **values: object) -> None:

@@ -345,7 +345,7 @@ class Forgotten:
 
     If `removed` is false, they would be removed. `rows` counts the rows of each dataset. `files` are weights,
     checkpoints and last states, relative to the store, and `bytes` is their total size. `passed_on` counts
-    the trials that became those of other studies, which need them.
+    the trials that were handed over to other studies, which need them.
     """
 
     removed: bool

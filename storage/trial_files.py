@@ -152,8 +152,7 @@ def read_note(folder: Path) -> CheckpointNote | None:
 def verify_note(folder: Path) -> None:
     """Raise an error if a note on a trial's progress is damaged.
 
-    A note that cannot be read is an error as well. The errors are those of `decode_record` and
-    `read_regular`.
+    A note that cannot be read is an error as well. Raise the errors of `decode_record` and `read_regular`.
     """
     if data := read_regular(folder / NOTE_FILE):  # a crash of the machine may leave an empty file
         decode_record(data, CheckpointNote)

@@ -36,7 +36,7 @@ class _Schema(GenerateJsonSchema):
     def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> JsonSchemaValue:  # noqa: ANN401 -- pydantic's private type
         """Return a schema that allows any value.
 
-        It stands in for types that have no JSON Schema. Pydantic's own method raises an error instead.
+        It replaces types that have no JSON Schema. Pydantic's own method raises an error instead.
         """
         return {}
 
@@ -97,8 +97,8 @@ def _table(name: str, model: type[StrictModel], definitions: dict[str, Any]) -> 
 def _relaxed(schema: dict[str, Any], *, holes: bool) -> dict[str, Any]:
     """Return a JSON Schema that also allows short forms, such as a name in place of a table.
 
-    A name stands for a table with only that name, a single text for a list of it. If `holes`, a hole
-    stands for any value.
+    A name is short for a table with only that name, a single text for a list of it. If `holes`, a hole stands
+    for any value.
     """
     found: dict[str, Any] = {
         key: [_relaxed(one, holes=holes) for one in each]

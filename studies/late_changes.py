@@ -1,6 +1,6 @@
 """Notes on what a study file has changed after there were results.
 
-A claim that was added, or a seed, once results can be seen weakens what a verdict says.
+A verdict is weaker if its claim or a seed was added after results could be seen.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def claim_ages(study: Study, store: Store) -> dict[str, int]:
     """Return how many trials of a study had ended when each of its claims was first recorded by a run.
 
     Trials count that have a task, and the data, of the claim's cells, also if their other settings differ.
-    The key of a claim is what it tests: another statement or level is another claim. A claim that no run has
-    recorded has the number of trials by now. A study without a record, such as a copy with another name,
-    has the claims of the studies that trained its trials. Without a record that knows claims, as in a clone,
-    all are 0.
+    The key of a claim is the statement that it tests: another statement or level is another claim. A claim
+    that no run has recorded has the number of trials by now. A study without a record, such as a copy with
+    another name, has the claims of the studies that trained its trials. Without a record that knows claims,
+    as in a clone, all are 0.
     """
     done = store.trials(columns=(*KEY_COLUMNS, "status", "settings")).filter(status="done")
     in_cells = has_trial(trial.id for trial in study.cells)
@@ -151,7 +151,7 @@ def seeds_before(study: Study, store: Store) -> tuple[int, ...]:
 
 
 def _dropped_seeds(study: Study, before: Iterable[int]) -> set[int]:
-    """Return the seeds of a file before that it has no longer, but that `max_seeds` may add."""
+    """Return the seeds that an earlier file had and the present one lacks, but that `max_seeds` may add."""
     return set(before).difference(study.design.known_levels[SEED]).intersection(study.later_seeds)
 
 
@@ -165,7 +165,7 @@ def _training_of(text: str) -> tuple[str, int] | None:
 
 
 def _seeds_of(record: Mapping[str, Any]) -> set[int]:
-    """Return the seeds of a study's last run, with those of its file that an override left out."""
+    """Return the seeds of a study's last run, including seeds of its file that an override left out."""
     tables = (_tables_of(each).get("factors") for each in (record, {**record, "overrides": ()}))
     return {seed for each in tables for seed in as_list(as_table(each).get(SEED)) if isinstance(seed, int)}
 

@@ -75,7 +75,7 @@ class Tracker(ABC):
 
     @abstractmethod
     def remove(self, trial: TrackedTrial) -> None:
-        """Remove what the tracker has of a trial, since it is trained anew. The trial must not be open."""
+        """Remove a trial from the tracker, because it is trained again. The trial must not be open."""
 
     @abstractmethod
     def begin(self, trial: TrackedTrial, at: float) -> None:

@@ -167,7 +167,7 @@ class Tracking(Listener):
 
 @contextmanager
 def tracking(trackers: Mapping[str, Tracker], tell: Callable[[str], None]) -> Iterator[Tracking]:
-    """Track a study within a context. At the end, `tell` gets a line for each tracker that lacks data."""
+    """Track a study within a context. Finally call `tell` with a line for each tracker that lacks data."""
     tracked = Tracking(trackers)
     try:
         yield tracked

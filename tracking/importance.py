@@ -33,10 +33,9 @@ def dimension_importances(study: Study, store: Store, metric: str | None = None)
     """Return the importance of each dimension for an objective, the largest first: together they are 1.
 
     A dimension is important if its values in the best tenth of the points differ from those in all points
-    (Watanabe, Bansal and Hutter 2023). The points are those of the search's ranking. A dimension that only
-    some points have is compared among these (conditional PED-ANOVA). `metric` names one of several
-    objectives. Raise TrackingError for a study without a search, for another metric, and for fewer than 10
-    points.
+    (Watanabe, Bansal and Hutter 2023). It uses the points that the search ranks. A dimension that only some
+    points have is compared among these (conditional PED-ANOVA). `metric` names one of several objectives.
+    Raise TrackingError for a study without a search, for another metric, and for fewer than 10 points.
     """
     if study.search is None:
         raise TrackingError(f"expected a study with [search], got {study.name}")

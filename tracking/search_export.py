@@ -38,9 +38,9 @@ _OURS = "activemem"
 def export_search(study: Study, store: Store, place: str) -> StudyExport:
     """Write the ended points of a search into an SQLite file, as Optuna trials.
 
-    Points that the file already has are skipped. A point that has ended again since its export, for example
-    because a failure was retried or a trial was trained anew, is added a second time. A point with a diverged
-    training has failed, as it has no place in the search's ranking. Raises TrackingError.
+    Points that the file already has are skipped. A point is added again if it has ended again since its
+    export, for example because a failed trial was retried. A point with a diverged training has failed, as it
+    has no place in the search's ranking. Raises TrackingError.
     """
     if study.search is None:
         raise TrackingError(f"optuna: expected a study with [search], got {study.name}, which is a grid")

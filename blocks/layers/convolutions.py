@@ -170,7 +170,7 @@ class PersistentConv(Block):
         return self.act(y)
 
     def _from_left(self, length: int) -> Tensor | None:
-        """Return what the left padding adds to the outputs, (1, length, width)."""
+        """Return the contribution of the left padding to the outputs, (1, length, width)."""
         rows = self.padding.left
         if rows is None:
             return None
@@ -183,7 +183,7 @@ class PersistentConv(Block):
         return functional.pad(added, (0, 0, 0, length - touched))
 
     def _from_right(self, length: int, mask: Tensor | None) -> Tensor | None:
-        """Return what the right padding adds to the outputs, (1 or batch, length, width)."""
+        """Return the contribution of the right padding to the outputs, (1 or batch, length, width)."""
         rows = self.padding.right
         if rows is None:
             return None

@@ -114,7 +114,7 @@ def _make_layer(name: str, others: Mapping[str, Any], width: int, seed: int = 0)
 
 
 def _fault(layer: str, fault: str, error: Exception, hint: str = "") -> str:
-    """Say what cannot be done with a layer, why, and what to change."""
+    """Return a message: which operation a layer does not support, why, and what to change."""
     why = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
     remedy = f"give other arguments, as in fla(layer={layer}, name=value), install the packages that it needs"
     return f"fla.layers.{layer} {fault}: {why}{hint}; {remedy}, or name another layer"

@@ -116,7 +116,7 @@ def try_fused_pooling(
     Return None in these cases, in which the caller applies the modules one after another:
 
     - The body begins with other parts, or the activation is not a rectifier.
-    - A norm, a dropout or a residual sum stands between the parts.
+    - A norm, a dropout or a residual sum is between the parts.
     - The inputs need a gradient.
     - The activations are small.
     """

@@ -309,7 +309,7 @@ def _is_one_step_of_cudnn(x: Tensor) -> bool:
 def _has_kernels(x: Tensor) -> bool:
     """Return whether fused kernels support x: not in torch.compile and vmap.
 
-    On the meta device a training step is that of a CPU.
+    The meta device imitates a training step on a CPU.
     """
     fused = ("cpu", "cuda", "meta") if torch.is_grad_enabled() else ("cpu", "cuda")
     return x.device.type in fused and not are_operations_rewritten()

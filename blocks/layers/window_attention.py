@@ -44,8 +44,8 @@ def uniform_linear(inputs: int, outputs: int | Sequence[int], *, maps: int = 1) 
 class PositionVectors(Initialisable):
     """Trained vectors, one for each distance between query and key.
 
-    They are drawn from N(0, 1). The first vector is for the greatest distance, that of the furthest key on
-    the left.
+    They are drawn from N(0, 1). The first vector is for the greatest distance, to the furthest key on the
+    left.
     """
 
     weight_roles = roles(weight=WeightRole.EMBEDDING)

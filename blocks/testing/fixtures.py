@@ -267,7 +267,7 @@ def run_stacked(
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Run several modules in one vmap, and return their outputs and stacked weights.
 
-    The first dimension of each input and each weight is that of the modules; the masks are the same for all.
+    The first dimension of each input and each weight counts the modules; the masks are the same for all.
     """
     weights, buffers = stack_module_state(list(modules))
     base = deepcopy(modules[0])

@@ -7,8 +7,8 @@ A test of a plug-in's normalisation runs all checks:
         check("my_norm")
 
 A check takes the name of a `norm_kind` or of a `position`, and raises AssertionError if its module and its
-specification disagree. Checks that also run before a training raise ConformanceError, so that an assertion
-inside of the module is not taken for a fault that they found.
+specification disagree. Checks that also run before a training raise ConformanceError, so that it differs from
+an assertion in the module.
 """
 
 from __future__ import annotations

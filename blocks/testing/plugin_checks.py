@@ -46,9 +46,9 @@ def check_plugin_block(
 
     Its output must have the shape of its input, and finite numbers. In evaluation and in training mode, it
     must see no more positions than its specification states, and none later in a causal model. It must keep
-    no state between batches, and treat each sequence of a batch alone. All of its parameters must be used. If
-    batches have padding, its content must not change an output. A block is not checked if it cannot run on
-    the CPU in double precision, or has random outputs in evaluation mode.
+    no state between batches, and process each sequence of a batch independently. All of its parameters must
+    be used. If batches have padding, its content must not change an output. A block is not checked if it
+    cannot run on the CPU in double precision, or has random outputs in evaluation mode.
     """
     spec, code = spec_of(node.name), block_code(node.name)
     if code is None:
@@ -90,8 +90,8 @@ def check_plugin_block(
 def check_plugin_norm(name: str, *, width: int) -> None:
     """Raise PluginError with the fault of a plug-in's norm.
 
-    It must map each vector alone to a finite one of equal width, and keep no state. A norm that cannot run on
-    the CPU is not checked.
+    It must map each vector independently to a finite vector of equal width, and keep no state. A norm that
+    cannot run on the CPU is not checked.
     """
     _check_plugin(NORMS, name, width, (norm_keeps_shapes, norm_sees_one_vector))
 

@@ -97,7 +97,7 @@ class ImageCGRU(Initialisable):
         return y if mask is None else y * mask
 
     def tape_contribution(self, outputs: Tensor, columns: int, *, everywhere: bool) -> Tensor:
-        """Return what outputs (…, maps) on the tape add to the three convolutions.
+        """Return the contribution of outputs (…, maps) on the tape to the three convolutions.
 
         The outputs fill column 0 of an image of `columns` columns, or all columns if `everywhere`. The result
         is (…, affected columns, kernel, 3 * maps); their position is `after` in the kernel.
@@ -147,7 +147,7 @@ class ImageEncoder(nn.Module):
     """The encoder of a Neural GPU.
 
     It writes the source into column 0 of an image, and changes the image in steps. There are as many steps as
-    the image is long. Every sequence has an image of its own size, the longer of source and target. Beyond
+    the image is long. The image of each sequence is as long as the longer of its source and target. Beyond
     this size the image is zero. After as many steps as its length, the image stays unchanged. With a norm,
     the whole image is mapped and normalised, including empty positions. `first` is applied once, before the
     steps (the program of Kaiser and Bengio 2016).
@@ -370,7 +370,7 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
         return [unit for unit in self.decoder.units if isinstance(unit, ImageCGRU)]
 
     def _contributions(self, outputs: Tensor) -> list[Tensor]:
-        """Return what outputs (…, width) add to each unit, (…, columns, kernel, 3 * maps)."""
+        """Return the contribution of outputs (…, width) to each unit, (…, columns, kernel, 3 * maps)."""
         written = outputs if self.written is None else self.written(outputs)
         columns = self.reader.width
         return [unit.tape_contribution(written, columns, everywhere=self.everywhere) for unit in self._units]

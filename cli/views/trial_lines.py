@@ -34,11 +34,10 @@ class TrialNameColumns:
     """Names of trials in aligned columns.
 
     There is one column for each factor and one for the seed, over all trials added so far. If they do not fit
-    into a line, first the factors are left out whose levels follow from those of `labels`. Then factors with
-    one level and the arguments of blocks are left out, and then the names before numbers. At last the middles
-    of the widest texts are left out, or these begin with the numbers of their levels, so that they still
-    differ. `dimensions` are factors that are kept with one level, because a search varies them. A grid has
-    none.
+    into a line, factors whose levels follow from `labels` are left out first. Then factors with one level and
+    the arguments of blocks are left out, and then the names before numbers. At last the middles of the widest
+    texts are left out, or these begin with the numbers of their levels, so that they still differ.
+    `dimensions` are factors that are kept with one level, because a search varies them. A grid has none.
     """
 
     def __init__(
@@ -132,7 +131,7 @@ def _short_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
 
 
 def _bare_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
-    """Return the texts of `_short_texts`, but with numbers alone. Seeds and booleans keep the name."""
+    """Return the texts of `_short_texts`, with numbers only. Seeds and booleans keep the name."""
     numbers = [each for each in levels if isinstance(each, int | float) and not isinstance(each, bool)]
     bare = {} if factor == _SEED else {level: value_name(level) for level in numbers}
     return {**_short_texts(factor, levels), **bare}

@@ -51,8 +51,7 @@ class Split:
     def first_words(self) -> int:
         """Return how many words at the start of a split cannot be scored: 1 or 0.
 
-        It is 1, because nothing predicts the first token, or 0 if the first token is a mark that stands
-        before the text.
+        It is 1, because the first token has no context, or 0 if the first token is a mark before the text.
         """
         return int(self.lines[0] == 0)
 
@@ -154,8 +153,8 @@ def open_split(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -
 class SplitWriter:
     """Writer of a split's files.
 
-    It takes a few lines at a time. The split begins with `mark`, an array of one token or none, whose type is
-    that of all tokens. Leaving the writer's context closes the files.
+    It takes a few lines at a time. The split begins with `mark`, an array with at most one token; all tokens
+    have its type. Leaving the writer's context closes the files.
     """
 
     def __init__(self, place: Path, name: str, mark: NDArray[Any], *, sizes: bool = False) -> None:

@@ -71,9 +71,8 @@ def parse_trees(text: str) -> Iterator[Tree]:
 def strip_annotations(tree: Tree) -> Tree | None:
     """Return a tree without traces and without annotations in its labels.
 
-    Remove traces (leaves that are not words), constituents that hold nothing else, and the functions in
-    labels. For example, `NP-SBJ-1` and `NP=2` become `NP`; tags such as `-LRB-` stay. None if nothing is
-    left.
+    Remove traces (leaves that are not words), constituents with only traces, and the functions in labels. For
+    example, `NP-SBJ-1` and `NP=2` become `NP`; tags such as `-LRB-` stay. None if nothing is left.
     """
     children = []
     for child in tree.children:

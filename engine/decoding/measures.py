@@ -92,7 +92,7 @@ class BracketScore:
 
 
 def score_brackets(gold: Iterable[Tree], guesses: Iterable[Tree | None]) -> BracketScore:
-    """Score guessed trees against gold trees; None stands for a missing guess."""
+    """Score guessed trees against gold trees; None means that a guess is missing."""
     totals: Counter[str] = Counter()
     for tree, guess in zip(gold, guesses, strict=True):
         totals.update(_compared(tree, guess))

@@ -65,8 +65,8 @@ def generate_symbols(
     model whose blocks see a bounded past, or keep a state of fixed size, reads each symbol once. Any other
     model reads the whole text again at each step.
 
-    The model reads at most `context` symbols at once, or any number if it is None. A longer text is read anew
-    from its last `context // 2` symbols, so that positions stay within those of the training.
+    The model reads at most `context` symbols at once, or any number if it is None. A longer text restarts
+    from its last `context // 2` symbols, so that no position exceeds those of the training.
     """
     generator = torch.Generator().manual_seed(sampling.seed)
     blocks = [module for module in model.body.modules() if isinstance(module, Block)]

@@ -98,7 +98,7 @@ class TrainedModel:
         """Yield the text that follows a beginning, piece by piece; `itertools.islice` takes the first pieces.
 
         The keywords are `max_symbols`, `temperature`, `top_k`, `top_p` and `seed`, see `Sampling`. A model of
-        packed rows reads at most `context` tokens, then goes on from the last `context // 2`. Raise UseError
+        packed rows reads at most `context` tokens, then restarts from the last `context // 2`. Raise UseError
         if the model is not a language model, GenerationError for wrong settings or keywords, and DataError if
         a part of the text has no symbol.
         """

@@ -101,7 +101,7 @@ def score_text(
 
     - A stream is read in rows that overlap by the model's reach. This equals one pass over the whole text,
       except that positions are counted from the start of each row, as in training.
-    - Packed pieces have `context` tokens, and are read without what comes before them. With
+    - Packed pieces have `context` tokens, and are read without the text before them. With
       `separate_documents` a token is scored only from its own document.
     - Lines are independent sequences; empty ones, and those of more than `longest` tokens, are left out.
 

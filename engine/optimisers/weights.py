@@ -1,6 +1,6 @@
 """A model in training, with its optimiser, gradient clipping, and the average of its weights.
 
-A torch without the private names of its compiler still trains, compiled as far as possible or not at all.
+If torch lacks private names of its compiler, models still train, compiled only as far as possible.
 """
 
 from __future__ import annotations

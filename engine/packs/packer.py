@@ -93,7 +93,7 @@ def alone_reason(settings: TrialSettings) -> str | None:
 def foresee_packs(every: Iterable[TrialSettings]) -> tuple[list[int], Counter[str]]:
     """Predict which trials of a run can share packs.
 
-    Return the number of trials of each form that several have, and how many trials train alone, by reason.
+    Return the sizes of the groups of trials with equal shapes, and how many trials train alone, by reason.
     Models are built on the meta device, so they need no memory.
     """
     forms, faults, alone = Counter[str | None](), dict[str, str | None](), Counter[str]()

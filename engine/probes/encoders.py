@@ -45,8 +45,7 @@ class MemoryStatistics:
     def metrics(self) -> Iterator[tuple[str, float]]:
         """Yield the name and the value of each metric.
 
-        Of a distribution, such as that of all Δ, evenly spaced quantiles are yielded. Steps are counted from
-        1.
+        A distribution, such as all Δ, yields evenly spaced quantiles. Steps are counted from 1.
         """
         if len(self.changes):
             yield "memory_change", float(self.changes.mean())
@@ -79,7 +78,7 @@ def theta(standard: Tensor, compared: Tensor) -> float:
 
     It is the share of steps at which memory changes more with standard attention than in `compared`. Memory
     changes more at a step if its Δ, a cosine similarity, is smaller. `standard` has Δ of the model with
-    standard attention, and `compared` that of the other model. Both tensors cover the same steps of the same
+    standard attention, and `compared` has Δ of the other model. Both tensors cover the same steps of the same
     sequences. The paper's equation 20 has the opposite inequality; its text and its Table 2 agree with this
     function.
     """

@@ -227,7 +227,7 @@ def within_limit(trial: Trial, machine: Machine, measure: Callable[[], Mapping[s
 def measure_one(
     trained: TrainedTrial, store: Store, machine: Machine, measure: Callable[[], Mapping[str, float]]
 ) -> ProbeResult:
-    """Measure a trained model as `within_limit` does, and store what was measured."""
+    """Measure a trained model as `within_limit` does, and store the result."""
     probed = within_limit(trained.trial, machine, measure)
     if probed.reason is None:
         store.write_probes(trained.row, trained.metric_rows(probed.metrics))

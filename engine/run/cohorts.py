@@ -137,7 +137,7 @@ class GridCohorts(CohortSource):
         return least if self._num_ended >= workers else min(least, self._left / workers)
 
     def _gather_alike(self, workers: int) -> int:
-        """Move jobs that can share packs with the next job right behind it; return their number.
+        """Move jobs that can share packs with the next job right after it; return their number.
 
         At most a worker's share of these jobs is moved. The number includes the next job.
         """

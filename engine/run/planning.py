@@ -363,9 +363,9 @@ def _cpu_months(plan: Plan) -> str:
 
 
 def _time_of_steps(plan: Plan, machine: Machine) -> str:
-    """Say how long the training steps of language models and of drawn tasks take here, else return "".
+    """Return a text on how long steps of language models and of generated tasks take here, or "".
 
-    A step of a language model costs what it costs to copy sequences of as many symbols and tokens, so that no
+    A step of a language model is measured on copied sequences with as many symbols and tokens, so that no
     file is read. Tasks whose lengths depend on their data are named: the time is then a lower bound.
     """
     left = [each.trial.settings for each in plan.trials if each.status not in ("done", "failed")]

@@ -141,7 +141,7 @@ def check_row_writer() -> None:
 
 @contextmanager
 def storing() -> Iterator[None]:
-    """Within this context, raise MachineError for errors of the file system, such as that of a full disk."""
+    """Within this context, raise MachineError for errors of the file system, such as a full disk."""
     try:
         yield
     except OSError as error:

@@ -116,10 +116,10 @@ class ModelPart:
 
     A part of kind COPIES has the inner parts of one copy and the total cost of all copies. A sub-layer's
     figures include its normalisation. `shared` parameters are not among `parameters`. In a whole model parts
-    name their predecessors by label, the main stream first; None stands for the previous part. `modules` are
-    the names of the modules that compute the part. `share` is the part's share of the memory that they store
-    for the backward pass; it is above 1 if the model has more copies than are measured. `kept` is this share
-    in bytes, in a tree that was made for a batch.
+    name their predecessors by label, the main stream first; None means the previous part. `modules` are the
+    names of the modules that compute the part. `share` is the part's share of the memory that they store for
+    the backward pass; it is above 1 if the model has more copies than are measured. `kept` is this share in
+    bytes, in a tree that was made for a batch.
     """
 
     label: str
@@ -559,7 +559,7 @@ class _Analyser:
     def _encoder_decoder(self, settings: Settings, found: Numbers) -> tuple[ModelPart, ...]:
         """Return encoder, decoder and the connections between them.
 
-        What the decoder reads from the source counts as state of the attention.
+        The encoded source that the decoder reads counts as state of the attention.
         """
         encoder, decoder = settings["encoder"], settings["decoder"]
         recurrent = is_recurrent(decoder)
@@ -716,7 +716,7 @@ def _is_within(name: str, modules: tuple[str, ...]) -> bool:
 
 
 def _with_memory(part: ModelPart, kept: Mapping[str, int]) -> ModelPart:
-    """State the bytes that each part keeps, given those of each module by its name."""
+    """Set the bytes that each part keeps, given the bytes of each module by its name."""
     parts = tuple(_with_memory(each, kept) for each in part.parts)
     if not part.modules:
         return replace(part, parts=parts, kept=sum(each.kept for each in parts))

@@ -97,7 +97,7 @@ def boolean(name: str, meaning: str) -> Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigContext:
-    """Base class of what a block is built from, or its costs depend on: the model config and more."""
+    """Base class of the settings that a block or its costs depend on: the model config and more."""
 
     config: ModelConfig
 
@@ -186,9 +186,8 @@ class Spec:
     - `export_fault` says why the block cannot be exported as one program for all lengths, or None if it can.
     - `depends_on_target_length` marks transducers whose outputs depend on the target's length, if it
       exceeds the source's length.
-    - `package` is the package whose layers the block builds, None if it needs none. Such a block takes
-      further arguments, those of the layer. Its FLOPs leave out the kernels of the package, and its state
-      is measured.
+    - `package` is the package whose layers the block builds, None if it needs none. Such a block also takes
+      the arguments of the layer. Its FLOPs leave out the package's kernels, and its state is measured.
     """
 
     name: str

@@ -62,7 +62,7 @@ class Axis:
 class Point:
     """One point of a figure: the average of `n` values, and the ends `low` and `high` of its interval.
 
-    The ends are None for too few values. The values leave out those of `diverged` seeds.
+    The ends are None for too few values. The values do not include `diverged` seeds.
     """
 
     x: float
@@ -112,7 +112,7 @@ class Bar:
 
 
 class Content:
-    """Base class of what a panel draws, such as lines. Each kind of figure has its own subclass."""
+    """Base class of the contents of a panel, such as lines. Each kind of figure has its own subclass."""
 
     __slots__ = ()
 
@@ -235,7 +235,7 @@ def subject_curve(
     panels: tuple[Panel, ...],
     own_scales: bool = False,
 ) -> Curve:
-    """Return a figure of the trials in `found`, with notes on what their numbers have in common.
+    """Return a figure of the trials in `found`, with notes on properties that their numbers share.
 
     `caption` is the default, which names the `fixed` levels. A caption of the study file does not, so a note
     does. The other notes are on the `metrics`, then `notes` about the marks, then on trials without a value.

@@ -1,7 +1,7 @@
 """`heat`: heat maps in grey, darker for higher values.
 
-Numbers are in the cells. If there are too many cells, a scale stands beside the map. All panels share one
-scale. A cell without a value is white and shows the reason.
+Numbers are in the cells. If there are too many cells, a scale next to the map replaces them. All panels share
+one scale. A cell without a value is white and shows the reason.
 """
 
 from __future__ import annotations

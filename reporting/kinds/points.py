@@ -313,7 +313,7 @@ def _trace(study: Study, found: SearchPoints, metric: Metric, *, hours: bool) ->
 
 
 def _baseline_point(found: SearchPoints, metric: Metric, start: FoundPoint) -> Point | None:
-    """Return the baseline's mean, with an interval up to the value that luck alone would reach.
+    """Return the baseline's mean, with an interval up to the value that luck can reach.
 
     That value is the expected best of so many points if all were as good as the baseline.
     """

@@ -94,7 +94,7 @@ def write_paper(paper: Manuscript) -> list[Path]:
 
 
 def leftover_files(paper: Manuscript, files: Collection[str]) -> list[Path]:
-    """Return the files of an earlier build that are not among `files`, those of the present paper."""
+    """Return the files of an earlier build that are not among the paper's current `files`."""
     written = (each for each in paper.folder.rglob("*.tex") if each.read_bytes().startswith(_HEADER.encode()))
     stale = [each for each in written if each.relative_to(paper.folder).as_posix() not in files]
     drawn = [each.with_suffix(suffix) for each in stale for suffix in (".pdf", ".svg")]

@@ -247,7 +247,7 @@ def _read_numbers(diagnostics: Diagnostics, keys: PaperKeys, study: Study) -> li
 
 
 def _as_claimed(checked: ClaimResult, claim: Claim, study: Study, own: Sequence[ClaimResult]) -> ClaimResult:
-    """Return the result of the study's claim about the same difference or speedup, else that of the number.
+    """Return the result of the study's claim about the same difference or speedup, or else the number's own.
 
     So the text has the same seeds and the same interval as the verdict. `own` are the results of the study's
     claims. A difference that a claim has the other way round changes its sign.

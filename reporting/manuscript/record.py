@@ -31,7 +31,7 @@ class BuildRecord(StrictModel):
     numbers: dict[str, list[str]]
 
     def fits(self, folder: Path, drawing: str) -> bool:
-        """Return whether a drawing in a folder and its `.tex` file are those of the build."""
+        """Return whether a drawing in a folder and its `.tex` file are from the build."""
         tex = folder / _tex_of(drawing)
         found = tex.is_file() and _digest(drawing, (folder / drawing).read_bytes(), tex.read_bytes())
         return found == self.drawings.get(drawing)

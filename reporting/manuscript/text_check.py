@@ -1,12 +1,11 @@
 r"""The check of a paper's text: unknown numbers, numbers copied by hand, and outdated generated files.
 
-A numeral of the text is a copy if it equals a number of the paper that has a point or comma and at least
-three digits, as it is now or as it was when the files were built. A line that ends in `% am: NAME …` names
-the numbers that it copies, and has their current values; a line that ends in `% am:` copies none. A numeral
-before a percent sign also stands for its hundredth.
-
-On a line without such a mark, a numeral with three significant digits, without zeros at the end, is also a
-copy if it equals an earlier value of a number, or a number in a cell of a table.
+A numeral of the text is a copy if it equals a number of the paper, now or when the files were built, and has
+a point or comma and at least three digits. A line that ends in `% am: NAME …` names the numbers that it
+copies, which must be current; a line that ends in `% am:` copies none. A numeral before a percent sign may
+also equal a number a hundredth as large. On a line without such a mark, a numeral with three significant
+digits, without trailing zeros, is also a copy if it equals an earlier value of a number, or a number in a
+table cell.
 """
 
 from __future__ import annotations

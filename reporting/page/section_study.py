@@ -70,7 +70,7 @@ def leading_comment(text: str) -> list[str]:
 
 
 def split_code(text: str) -> list[str]:
-    """Return the parts of a text in turn: words, what stands between two backticks, words, and so on."""
+    """Return the parts of a text in turn: words, the code between two backticks, words, and so on."""
     return re.split(r"`([^`]+)`", text)
 
 
@@ -107,9 +107,9 @@ def _searched_titles(study: Study) -> Iterator[str]:
 def settings(inputs: Snapshot) -> Mapping[str, object]:
     """Return the settings of the study that have a value, each with its source.
 
-    They are those of the study file, then the defaults. Facts about the user's own files follow, such as
-    their hashes. Then come the settings from which the cells follow, such as the sizes of a ladder. At the
-    end is how a search chooses its points.
+    First those of the study file, then the defaults. Facts about the user's own files follow, such as their
+    hashes. Then come the settings from which the cells follow, such as the sizes of a ladder. At the end is
+    how a search chooses its points.
     """
     study = inputs.study
     sheet = [each for each in study.source_sheet.settings if each.text not in _UNSET]

@@ -64,7 +64,7 @@ def measure_noise(found: SearchPoints, metric: str) -> Noise | None:
 def find_plateau(found: SearchPoints, goal: SearchObjective, noise: Noise) -> list[int] | None:
     """Return which points may be as good as the best point, as their numbers.
 
-    Their distance to the best point may be noise alone. The points are numbered from 1 in the order of
+    Their distance to the best point may be only noise. The points are numbered from 1 in the order of
     training. Return None for fewer than two points.
     """
     known = [
@@ -184,9 +184,9 @@ def _digits(value: float, metric: Metric) -> str:
 class NoiseFloor:
     """The smallest difference between two cells that a claim detects with a chance of POWER.
 
-    Each cell has `seeds` seeds. The variance is that of the paired differences of all `cells` with several
-    seeds, and `sd` is the standard deviation of one value in them. `degrees` are those of the claim's t test,
-    which may pool fewer cells.
+    Each cell has `seeds` seeds. It is estimated from the paired differences of all `cells` with several
+    seeds; `sd` is the standard deviation of one value. `degrees` are those of the claim's t test, which may
+    pool fewer cells.
     """
 
     metric: str

@@ -152,7 +152,7 @@ def refuse_ties(study: Study, found: SearchPoints) -> None:
 def fresh_seeds(
     study: Study, points: Iterable[Mapping[str, Level]], count: int, stored: Mapping[str, int]
 ) -> list[int]:
-    """Return seeds that the search has not used. The store has none of these points with them."""
+    """Return seeds that the search has not used. No study in the store has trained these points with them."""
     search = study.search
     assert search is not None
     points, first = list(points), max(search.baseline_seeds) + 1

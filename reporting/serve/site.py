@@ -123,7 +123,7 @@ class Site:
         return SitePage(title=title, name=now.study.name, sections=made)
 
     def _text(self, key: Hashable, depends: object, make: Callable[[], str], min_age_s: float = 0.0) -> str:
-        """Return the cached text for a key. It is made again if what it depends on has changed."""
+        """Return the cached text for a key. It is made again if its inputs have changed."""
         known = self._kept.get(key)
         if known is not None and (known.depends == depends or time.monotonic() < known.fresh_until):
             return known.text

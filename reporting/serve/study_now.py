@@ -48,9 +48,9 @@ class BegunTrial:
 class StudyNow:
     """A study at one moment, with its outcomes and its unfinished trials.
 
-    `ended` are the outcomes of the trials of all seeds that may be added, while `outcomes` are those of the
-    study alone. `confirmed` names the confirmed claims, if the study has gates. `rows` is a text that changes
-    with the outcomes, and `key` one that also changes with the unfinished trials.
+    `outcomes` are those of the study's own trials; `ended` also has those of all seeds that may be added.
+    `confirmed` names the confirmed claims, if the study has gates. `rows` is a text that changes with the
+    outcomes, and `key` one that also changes with the unfinished trials.
     """
 
     study: Study

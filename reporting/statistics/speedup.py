@@ -105,8 +105,8 @@ def log_ratios(cell: TargetCosts, baseline: TargetCosts) -> dict[int, Ends]:
     """Return the lowest and the highest possible log speedup for each seed that two cells share.
 
     The speedup is the baseline's cost divided by the cell's cost. If both trainings of a seed reached the
-    target, it is that of the middles of their costs, and the ends are equal. Otherwise the ends are certain;
-    a ratio of two costs that are both unknown has no end. Other seeds change nothing.
+    target, the middles of their costs give it, and the ends are equal. Otherwise the ends are certain; a
+    ratio of two costs that are both unknown has no end. Other seeds change nothing.
     """
     return {
         seed: _ends(cell, baseline, seed)

@@ -54,9 +54,9 @@ class TableCells:
 
     `trials` are the trials of all cells, including those of seeds that may be added later; their levels
     include that of their row. `shown_trials` are those behind the numbers of the table: a trial of an added
-    seed belongs to them once it has ended. `trial_of_each_cell` has one of them for each cell, whose seeds
-    share an object of settings, and `settings` has their settings, once for trials that differ only in the
-    seed. `published_match` matches rows and columns with those of the paper's table, if it is shown.
+    seed belongs to them once it has ended. `trial_of_each_cell` has one trial for each cell. `settings` has
+    their settings, once for trials that differ only in the seed, since these share an object of settings.
+    `published_match` matches rows and columns with those of the paper's table, if it is shown.
     """
 
     def __init__(

@@ -405,7 +405,7 @@ def _best(made: TableCells, cells: Sequence[Cell]) -> list[str]:
 def note_unlearnt(
     table: Table, groups: Iterable[tuple[str, TrialSettings, Collection[tuple[int, int]]]]
 ) -> Table:
-    """Add a footnote to each group of cells with a task that no model has learnt, of which none is bold.
+    """Add a footnote to each group of cells with a task that no model has learnt; none of them is bold.
 
     A group has a metric, the settings of one of its trials, and the rows and columns of its cells. It has no
     footnote if a cell lacks a value.

@@ -200,7 +200,7 @@ class Treebank(Dataset):
 
     @property
     def sources(self) -> tuple[SourceFile, ...]:
-        """No files, because those of a treebank are found by their numbers."""
+        """No files, because the files of a treebank are found by their numbers."""
         return ()
 
     def split_of(self, file: int) -> str | None:

@@ -186,7 +186,7 @@ def register_metric(
 
 
 def _measure_faults(measure: object) -> list[str]:
-    """Return what a registered metric lacks. What a function makes is only known when a trial calls it."""
+    """Return the faults of a registered metric. What a function makes is only known when a trial calls it."""
     if not isinstance(measure, type):
         return [] if callable(measure) else [f"expected a class or a function of a metric, got {measure!r}"]
     missing = [name for name in ("update", "compute") if not hasattr(measure, name)]

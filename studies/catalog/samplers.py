@@ -55,7 +55,7 @@ class PluginSampler(PartSettings, ABC):
 
     @abstractmethod
     def build(self, seed: int) -> optuna.samplers.BaseSampler:
-        """Build the sampler. A search builds it anew for each point, with another seed."""
+        """Build the sampler. A search builds a new one for each point, with another seed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

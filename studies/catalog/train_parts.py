@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingStep:
-    """What a loss term receives at a training step: inputs, outputs and targets.
+    """The argument of a loss term at a training step: inputs, outputs and targets.
 
     `outputs` and `targets` have the form that registered metrics get (`Measure`), without padding; `inputs`
     are the model's inputs with padding. `activations` are the outputs of the modules that the term watches,

@@ -85,7 +85,7 @@ class MetricReference(Spanned):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation(Spanned):
-    """Parts joined by an operator, which decides what they are.
+    """Parts joined by an operator, which determines their kind.
 
     Statements are joined by `and`, `or` and `not`; numbers by `+` (each added with the sign `+` or `-`) and
     by `/`. Numbers are compared by `compare`, a chain such as `a > b >= c` with one more part than signs, and

@@ -70,9 +70,9 @@ def read_claims(diagnostics: Diagnostics, design: Design) -> tuple[Claim, ...]:
 def _scopes(diagnostics: Diagnostics, design: Design) -> list[Scope]:
     """Return the scopes in which the names in claims are looked up, in this order.
 
-    The first scope is the study's. If overrides have changed the levels, the second is that of the file
-    without them, so that a claim about removed levels is not a fault. There are none if factors or cells are
-    faulty.
+    The first scope is the study's. If overrides have changed the levels, the second scope is that of the
+    unchanged file, so that a claim about removed levels is not a fault. There are none if factors or cells
+    are faulty.
     """
     if any(path[0] in ("factors", "cells") for path in diagnostics.invalid):
         return []

@@ -235,8 +235,8 @@ class _Resolver:
     def _reduction(self, node: syntax.FunctionCall, bound: Bindings) -> Number:
         """Resolve a call of min, max or mean.
 
-        The call combines its arguments, in each round of its loops. A single metric without a loop stands for
-        all its cells: `max(loss[task=sort])` is over every mixer; the maximum of a single number is a fault.
+        The call combines its arguments, in each round of its loops. A single metric without a loop means all
+        of its cells: `max(loss[task=sort])` is over every mixer; the maximum of a single number is a fault.
         """
         function, first = _REDUCTIONS[node.function.text], node.arguments[0]
         if not node.loops and len(node.arguments) == 1:
@@ -277,7 +277,7 @@ class _Resolver:
     def _quantities(self, node: syntax.MetricReference, bound: Bindings) -> tuple[Quantity | Picked, ...]:
         """Return a metric of all cells that its brackets select, which are some.
 
-        Cells that differ only in factors of `over` give one number, that of the best of them.
+        Of cells that differ only in factors of `over`, the best gives the number.
         """
         met = [word.text for word, _ in node.selectors]
         checks: list[Callable[[], object]] = [lambda: self._check_metric(node, bound)]
@@ -329,8 +329,8 @@ class _Resolver:
     ) -> str:
         """Return the only factor that the brackets of a metric leave open.
 
-        A factor that follows from another one, as a rate of each mixer, is not open. An error suggests
-        levels for other factors than that of `level`.
+        A factor that follows from another one, as a rate of each mixer, is not open. An error suggests levels
+        for factors other than the factor of `level`.
         """
         dependent = self._scope.dependent_factors()
         varying = self._scope.varying_factors(each.cell for each in found)
@@ -489,7 +489,7 @@ class _Resolver:
     def _candidates(self, winner: syntax.FunctionCall, bound: Bindings) -> list[tuple[str, Number]]:
         """Return the levels that a call such as `best(…)` compares, each with its number.
 
-        The levels are those of its loop, or else those of the only factor that its metric leaves open.
+        The levels are from its loop, or else from the only factor that its metric leaves open.
         """
         first, function = winner.arguments[0], winner.function.text
         if winner.loops:

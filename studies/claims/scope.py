@@ -99,6 +99,6 @@ def claim_scope(design: Design, metrics: Mapping[str, Metric]) -> Scope:
 
 
 def _determine(cells: Iterable[Mapping[str, str]], names: Sequence[str], other: str) -> bool:
-    """Return whether the levels of `names` determine that of `other` in all cells."""
+    """Return whether the levels of `names` determine the level of `other` in all cells."""
     pairs = {(tuple(cell[name] for name in names), cell[other]) for cell in cells}
     return len({place for place, _ in pairs}) == len(pairs)

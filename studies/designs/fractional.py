@@ -123,7 +123,7 @@ class TwoLevels(Design):
             yield ("study", "design"), message
 
     def aliases(self) -> Aliases | None:
-        """Return the effects that the design cannot tell apart; None if no factor has two levels.
+        """Return the effects that the design cannot separate; None if no factor has two levels.
 
         Effects name factors by their indices in `two_level`.
         """
@@ -214,7 +214,7 @@ Effect = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aliases:
-    """Groups of main effects and two-factor interactions that the runs cannot tell apart.
+    """Groups of main effects and two-factor interactions that the runs cannot separate.
 
     Signs of effects are ignored.
 
@@ -227,7 +227,7 @@ class Aliases:
 
 
 def find_aliases(rows: Sequence[Row]) -> Aliases:
-    """Find the effects of two-level factors that these runs cannot tell apart."""
+    """Find the effects of two-level factors that these runs cannot separate."""
     factors = range(len(rows[0]))
     contrasts = [
         int("".join(str(row[factor]) for row in rows), 2) for factor in factors

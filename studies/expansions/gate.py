@@ -154,7 +154,7 @@ class GateTables(Expansion):
         """Yield a note on each stage: its maximum cost, and the claims that open it.
 
         Stage 1 has the trials that no gate holds back; each gate adds a stage. Claims whose trials are all
-        trained are named apart, and trials that no claim has opened are said to be held back.
+        trained are listed separately, and trials that no claim has opened as held back.
         """
         levels = {claim.spec.name: claim.spec.level for claim in study.claims}
         finished = {one.trial.id for one in plan.trials if one.status in ("done", "failed")}

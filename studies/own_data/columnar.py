@@ -36,7 +36,7 @@ def damage_as_fault(what: str) -> Iterator[None]:
 def read_parquet(data: bytes, columns: Sequence[str]) -> NumberedRows:
     """Return these columns of a Parquet file.
 
-    The name `translation.en` stands for a field of the struct column `translation`.
+    The name `translation.en` means a field of the struct column `translation`.
 
     Raise RowsError for an invalid file, and for rows that exceed the size limit in memory.
     """

@@ -216,7 +216,7 @@ def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | Non
 class _Kind:
     """How a task reads the user's own files.
 
-    `read` reads them, `facts` has the classes of its result, and `forms` those of their table.
+    `read` reads them, `facts` has the classes of its result, and `forms` the classes of their table.
     """
 
     read: Callable[[Diagnostics, Reader, Mapping[str, Any]], Read | None]

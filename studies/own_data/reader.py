@@ -85,8 +85,8 @@ Read = tuple[OwnFacts, CorpusSummary]
 class Reader:
     """Reader of the user's files, which a study names relative to its folder.
 
-    `files` has the path of each content by its SHA-256. `notes` say what is left out of the files, `warnings`
-    what they lack.
+    `files` has the path of each content by its SHA-256. `notes` list the parts of the files that are left
+    out, `warnings` what is missing.
     """
 
     def __init__(self, diagnostics: Diagnostics, folder: Path) -> None:

@@ -149,7 +149,7 @@ class Row(NamedTuple):
 class RowFault:
     """A faulty value of a row. In place of a row's target, it is the fault of a missing label.
 
-    `unit` is the word for a row, `number` that of the row, from 1. `file` is empty while it is not known.
+    `unit` is the word for a row, and `number` counts rows from 1. `file` is empty while it is not known.
     """
 
     unit: str

@@ -58,10 +58,10 @@ class CorpusSummary:
     another split. `unit` is the word for a row. `classes` has the number of labels of each class in training.
 
     The other counts have an entry for each kind of tokens. `lengths` counts the training sequences by their
-    length in tokens, which for a pair is that of its longer side. `scored_lengths` counts the rows or lines
-    of dev and test, for each split. `symbols` has the number of distinct training tokens, `tokens` the
-    length of a training text. `pieces` has the bounds of a bpe vocabulary for each text from which a
-    vocabulary is learnt: the split `train`, or for pairs each side or both.
+    length in tokens, for a pair the length of its longer side. `scored_lengths` counts the rows or lines of
+    dev and test, for each split. `symbols` has the number of distinct training tokens, `tokens` the length of
+    a training text. `pieces` has the bounds of a bpe vocabulary for each text from which a vocabulary is
+    learnt: the split `train`, or for pairs each side or both.
     """
 
     unit: str

@@ -5,11 +5,12 @@ Costs to reach a target are values, too.
 Tables, figures, claims, searches and probes all read final values here. If a trial has several values of one
 name, the last counts.
 
-A training diverged if at its end it had lost most of its improvement, or more, or was worse than a guess,
-unless it still improved, from a start that was not much worse. The training loss of an epoch of few steps is
-noisy, and the dev loss also rises by overfitting. So both must show it, where the dev loss is measured after
-each epoch. Averages over seeds with a diverged one represent no training, and so does their spread. So a
-diverged training is treated like a failed one: tables name it with its value and leave it out of all numbers.
+A training diverged if it ended with most of its improvement lost, or worse than a guess. It is only slow, not
+diverged, if it started slightly above a guess and still improved. The training loss of a short epoch is
+noisy, and the dev loss also rises by overfitting. So if the dev loss is measured after each epoch, both
+losses must show it. Averages over seeds with a diverged one represent no training, and so does their spread.
+So a diverged training is treated like a failed one: tables name it with its value and leave it out of all
+numbers.
 """
 
 from __future__ import annotations

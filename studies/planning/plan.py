@@ -208,7 +208,7 @@ class ModelCost:
     training step on sequences of the task's length, or of REFERENCE_TOKENS tokens if the length grows.
     `parameters_at`, `flops_at` and `memory_at` have the levels of that trial if other trials cost less, as in
     `tokens=pretrained`. `memory` is the peak memory of a step, None for a model over the budget. `estimate`
-    is its trials' mean time; `excess` says what exceeds the budget.
+    is its trials' mean time; `excess` names the costs that exceed the budget.
     """
 
     label: str
@@ -230,8 +230,8 @@ class ModelCost:
 class MachineNotes:
     """Sentences about the machine that will train, for a plan.
 
-    `total` is the time of all trials, `where` the device, `packs` how many trials train together in one
-    process, and `bf16` what reduced precision saves.
+    `total` is the time of all trials, `where` the device, `packs` the number of trials that train together,
+    and `bf16` the time that reduced precision saves.
     """
 
     total: str
@@ -475,8 +475,8 @@ def remaining_search_times(
 def group_by_model(study: Study, trials: Iterable[Trial]) -> list[list[Trial]]:
     """Group trials by model.
 
-    A model's place is that of its first trial. If `match` solves other sizes at other levels of a factor such
-    as the task, a model has a group at each.
+    A model has the position of its first trial. If `match` solves other sizes at other levels of a factor
+    such as the task, a model has a group at each.
     """
     groups: dict[tuple[object, ...], list[Trial]] = {}
     group_by_settings: dict[int, list[Trial]] = {}  # the trials of a cell share their settings
@@ -630,7 +630,7 @@ def model_labeller(study: Study) -> Callable[[Trial], str]:
 
 
 def _label_names(study: Study) -> list[str]:
-    """Return the factors whose levels tell the models of a study apart."""
+    """Return the factors whose levels distinguish the models of a study."""
     learns = any(map(_learned_positions, first_of_each_kind(study.trials)))
     paths = (*_SIZE_PATHS, *(_POSITION_PATHS if learns else ()))
     names = {name for path in paths for name in study.template.names_at(path, study.factors)}

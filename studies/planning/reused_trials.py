@@ -1,4 +1,4 @@
-"""Stored trials that a study can reuse in place of its own, and why it cannot reuse others.
+"""Stored trials that a study can reuse instead of its own, and why it cannot reuse others.
 
 They are from older plug-in source, or belong to another study. A trial of another study fits a search if a
 point of its space has the trial's settings. The values of most dimensions are read from the trial's recipe.
@@ -281,9 +281,9 @@ def reusable_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 class RecipeSpace:
     """All recipes that a search can choose.
 
-    `pattern` describes them: it is the study's recipe, with a dimension of the search in place of each
-    hole. It is None if a dimension cannot stand in one of these places. `places` has the name of each
-    of its dimensions, in the order of its text.
+    `pattern` describes them: it is the study's recipe, with a dimension of the search in place of each hole.
+    It is None if a dimension cannot be in one of these places. `places` has the name of each of its
+    dimensions, in the order of its text.
     """
 
     def __init__(self, study: Study) -> None:

@@ -229,9 +229,9 @@ MEASURED_FLOPS = 1e10
 def steps_to_measure(all_settings: Sequence[TrialSettings]) -> dict[float, TrialSettings]:
     """Return the settings of the trials whose training step is measured, by the FLOPs of that step.
 
-    They are those of the cheapest trial at its first length, and of the most expensive trial at its first and
-    its longest length. Batches of larger steps are reduced. A step that is too large even with one sequence
-    is left out.
+    They are steps of the cheapest trial at its first length, and of the most expensive trial at its first and
+    longest lengths. Batches of larger steps are reduced. A step that is too large even with one sequence is
+    left out.
     """
     kinds = sorted(all_settings, key=max_training_flops)
     tried = [_short(kinds[0], 0.0), _short(kinds[-1], 0.0), _short(kinds[-1], 1.0)]

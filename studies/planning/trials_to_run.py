@@ -61,8 +61,8 @@ class UnfinishedTrial:
 def unfinished_trials(root: Path, study: str | None = None) -> list[UnfinishedTrial]:
     """Return the started or requested trials below `root`, always in the same order.
 
-    Each has its own folder. With `study` only the trials of that study are read, because other studies'
-    trials may need plug-ins that are not loaded here. A trial with a damaged record is logged and left out.
+    Each has its own folder. With `study`, only its trials are read, because trials of other studies may need
+    plug-ins that are not loaded here. A trial with a damaged record is logged and left out.
     """
     found: list[UnfinishedTrial] = []
     for path in root.glob(f"*/{STARTS_FILE}"):
@@ -239,7 +239,7 @@ class EarlierTrials:
         """Return the longest finished trial that `trial` can continue, or None.
 
         If it has as many epochs, only its test differs, or it is `trial`, whose weights were lost. The result
-        equals, bit for bit, that of a trial that begins at the start.
+        equals, bit for bit, that of a trial that starts from scratch.
         """
         train = trial.common.train
         if trial.id in self._lost:

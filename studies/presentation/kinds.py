@@ -516,7 +516,7 @@ def _mixed_in_one_place(
 
 
 def absent_factors(names: Iterable[str], select: Mapping[str, Any], design: Design) -> list[str]:
-    """Return those of `names` that a selected cell lacks. Their conditions are not met in this cell."""
+    """Return the `names` that a selected cell lacks. Their conditions are not met in this cell."""
     conditional = [name for name in names if name in design.conditions]
     if not conditional or design.count() > MAX_TRIALS:
         return []  # `build_grid` reports too many cells

@@ -68,7 +68,7 @@ def sequence_tokens(settings: TrialSettings) -> int:
 def longest_tokens(settings: TrialSettings) -> int:
     """Return the greatest possible number of tokens of a training sequence.
 
-    If the length grows without a limit, return at most REFERENCE_TOKENS, or that of the first epoch.
+    If the length grows without a limit, return at most REFERENCE_TOKENS, or the length of the first epoch.
     """
     task, curriculum = settings.task, settings.train.curriculum
     if isinstance(task, SentencePairSettings):
@@ -336,7 +336,7 @@ def _whole(settings: TrialSettings) -> Analysis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostMatch:
-    """One cost of a cell's model, beside the same cost of the baseline's model.
+    """One cost of a cell's model, and the same cost of the baseline's model.
 
     `amount` is the cell's cost, and `target` the baseline's.
     """

@@ -59,7 +59,7 @@ def _limits(settings: TrialSettings) -> tuple[str, int, bool] | None:
 
 
 def as_long_as_data(settings: TrialSettings, corpus: OwnCorpus | None) -> TrialSettings:
-    """Return settings to estimate memory, whose `longest` is at most that of the user's training data.
+    """Return settings to estimate memory, with `longest` reduced to the longest of the user's training data.
 
     Without known lengths, the settings are unchanged.
     """

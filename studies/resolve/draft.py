@@ -297,7 +297,7 @@ def _expand(draft: Draft, path: KeyPath, text: str) -> Recipe | None:
 
 
 def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
-    """Return the holes in a recipe that stand for its parts.
+    """Return the holes in a recipe that are filled by parts.
 
     Others stand for numbers or words. For an unreadable recipe, return the holes that are not the
     value of a named argument.
@@ -370,8 +370,8 @@ def _covering_cells(
     """Yield cells that together have all valid values.
 
     A grid has every combination, so each value is tried beside the first values. Other designs have their own
-    cells, of which those without a new level are left out. Holes that are not factors, such as
-    dimensions of a search, have their first value in all other cells.
+    cells; those without a new level are left out. Holes that are not factors, such as dimensions of a search,
+    have their first value in all other cells.
     """
     design = draft.design
     is_grid = design.kind == "grid" and not design.conditions and (design.crossed or not design.listed_cells)

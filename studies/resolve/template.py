@@ -101,8 +101,8 @@ class Template:
     def names_at(self, path: KeyPath, levels: Mapping[str, Iterable[Level]]) -> list[str]:
         """Return the names of the holes on which a key's value depends.
 
-        `path` leads to the key. They are the holes at the path, those in the levels that fill them,
-        and those of which a level is a table with this key.
+        `path` leads to the key. They are the holes at the path, the holes in the levels that fill them, and
+        holes with a level that is a table with this key.
         """
         around = [
             name
@@ -243,7 +243,7 @@ def _with_inner_names(names: Iterable[str], inside: Callable[[str], Iterable[str
 
 
 def value_holes(root: Node) -> frozenset[str]:
-    """Return the holes in a recipe that stand for numbers or words, not for parts."""
+    """Return the holes in a recipe that are filled by numbers or words, not by parts."""
     names: set[str] = set()
     for node in walk(root):
         if isinstance(node, RepeatNode) and isinstance(node.count, HoleNode):

@@ -45,8 +45,8 @@ def with_code(settings: TrialSettings) -> TrialSettings:
 def code_here(settings: TrialSettings) -> dict[str, str]:
     """Return the source digests of all plug-in parts that these settings use.
 
-    The parts are blocks, corpora, tasks, optimizers, and other parts of a model or training. Of the metrics
-    only that of `early_stopping` changes what is trained, and is included.
+    The parts are blocks, corpora, tasks, optimizers, and other parts of a model or training. Of the metrics,
+    only that of `early_stopping` affects training, so only it is included.
     """
     return _code_of(settings.model_dump(include=_WITH_CODE))
 

@@ -71,8 +71,8 @@ class Expansion:
     def read(cls, diagnostics: Diagnostics) -> Self | None:
         """Return this expansion if the study file has its key, else None.
 
-        Faults in the key's value are reported. If the levels of added factors are written elsewhere in the
-        file, `diagnostics.origins` is told where.
+        Faults in the key's value are reported. If the levels of added factors are elsewhere in the file,
+        `diagnostics.origins` gets their place.
         """
         raise NotImplementedError
 
@@ -264,7 +264,7 @@ class Design(ABC):
         return ""
 
     def alias_words(self) -> list[str]:
-        """Return a sentence for each group of effects that the design cannot tell apart."""
+        """Return a sentence for each group of effects that the design cannot separate."""
         return []
 
     def explain(self) -> str:

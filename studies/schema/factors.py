@@ -197,8 +197,7 @@ def level_name(level: Level) -> str:
 def filled_levels(levels: Mapping[str, Level]) -> dict[str, Level]:
     """Return the levels of a cell for display, with values in place of the holes inside them.
 
-    `conv(k={k})` becomes `conv(k=7)`. A hole stays if it stands for a part of a recipe, or has no
-    level.
+    `conv(k={k})` becomes `conv(k=7)`. A hole stays if a part of a recipe fills it, or if it has no level.
     """
 
     def fill(hole: re.Match[str]) -> str:

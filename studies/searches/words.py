@@ -61,7 +61,7 @@ def rung_costs(study: Study) -> tuple[RungCost, ...]:
 def space_size(study: Study) -> Cardinality | None:
     """Return how many different recipes a search can try; None for a grid, or if its recipe is fixed.
 
-    The number is an upper bound if a dimension has several places, of which one recipe may have two.
+    The number is an upper bound if a dimension has several places and a recipe can contain two of them.
     """
     if study.search is None or (pattern := (space := RecipeSpace(study)).pattern) is None:
         return None

@@ -116,7 +116,7 @@ class KnownNames:
 def class_faults(
     settings: type[BaseModel], base: type[BaseModel], given: Collection[str] = ("name",)
 ) -> list[str]:
-    """List what a plug-in's settings class lacks, such as defaults or docstrings.
+    """List missing parts of a plug-in's settings class, such as defaults or docstrings.
 
     Keys in `given` need neither a default nor a docstring.
     """
@@ -298,9 +298,9 @@ def _unknown_name(kind: str, name: str, names: Collection[str]) -> str:
 class PartReader:
     """Pydantic annotation of a part of a study: its `name` selects the class that checks its keys.
 
-    `names` are the valid names, `find` returns the class of a name. With `is_short`, a name alone stands for
-    a table with only that name. If the name is misspelt, the other keys are checked as those of the right
-    name, if that is clear.
+    `names` are the valid names, `find` returns the class of a name. With `is_short`, a name is short for a
+    table with only that name. If the name is misspelt, the other keys are checked as those of the right name,
+    if that is clear.
     """
 
     kind: str

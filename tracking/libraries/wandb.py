@@ -66,7 +66,7 @@ class OfflineRuns(Tracker):
             (folder / _NOTE).write_text(json.dumps(emptied), encoding="utf-8")
 
     def begin(self, trial: TrackedTrial, at: float) -> None:
-        """Collect the epochs of a trial, after those of an earlier run that has failed."""
+        """Collect the epochs of a trial, following those of an earlier failed run."""
         notes = self._notes(trial.study, trial.id)
         self._epochs[trial.id] = {
             int(epoch): items for _, note in notes for epoch, items in note["epochs"].items()

@@ -76,7 +76,7 @@ class LineLayout:
 class TextVocabulary(Vocabulary):
     """A vocabulary of whole texts. A new text is encoded in the same way as the training corpus.
 
-    If `begins_with_mark`, a mark stands before each text too, so that its first token has a context and is
+    If `begins_with_mark`, a mark also precedes each text, so that its first token has a context and is
     scored. If `documents`, the mark ends a document, and a line break is a character like any other.
     """
 
@@ -86,7 +86,7 @@ class TextVocabulary(Vocabulary):
 
     @property
     def mark(self) -> IntArray:
-        """Return the mark that stands before each text, or no number, in the type of all tokens."""
+        """Return the mark that precedes each text, or an empty array, in the type of all tokens."""
         return np.array([self.end] if self.begins_with_mark else [], smallest_dtype(self.size))
 
     @abstractmethod
@@ -236,7 +236,7 @@ class UnitVocabulary(TextVocabulary):
         """Encode each line or document, without marks."""
 
     def first_bytes(self, token: int, line_bytes: int) -> int:
-        """Return how many bytes of a text its first token stands for, given the bytes of the first line."""
+        """Return how many bytes the first token of a text covers, given the bytes of the first line."""
         return 0  # it is a mark
 
     def encode_units(

@@ -107,7 +107,7 @@ class SeedRace:
 def residual_deviation(losses: NDArray[np.float64]) -> tuple[float, int] | None:
     """Return the standard deviation of the noise in losses, and its degrees of freedom.
 
-    `losses` is (points, seeds). Noise is what is left after the means of each point and each seed are
+    `losses` is (points, seeds). Noise is the residual after the means of each point and each seed are
     subtracted. Return None if the deviation cannot be estimated, or if it is 0.
     """
     rows, columns = losses.shape

@@ -35,7 +35,7 @@ def render(table: Table) -> str:
 
 
 def _head(table: Table, column: int) -> str:
-    """Join a column's headings and name, without a factor's name that stands above the column to the left."""
+    """Join a column's headings and name, without a factor's name that the column to the left already has."""
     paths = [*table.column_headings, table.columns]
     names = [_escape(line[column]) for line in paths]
     at = table.factor_line

@@ -31,7 +31,7 @@ UNBOUNDED_PAST = 1 << 30
 
 @cache
 def combining_marks() -> str:
-    """Return what may follow a letter within a word, as ranges for a class of a regular expression.
+    """Return the signs that may follow a letter within a word, as ranges for a class of a regular expression.
 
     These are vowel signs, accents after their letter, and joiners; `re` does not count them to `\\w`.
     """

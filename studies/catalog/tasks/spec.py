@@ -102,7 +102,7 @@ class TaskSpec:
     """A registered task.
 
     `settings` is the class that holds its keys of `[task]`. `test_sets_title` is the column heading above the
-    names of its test sets, such as `Length`. `meaning` says what the numbers in inputs and targets stand for.
+    names of its test sets, such as `Length`. `meaning` explains the numbers in inputs and targets.
     """
 
     name: str

@@ -104,7 +104,7 @@ def values_key(values: Mapping[str, Any]) -> ValuesKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposals:
-    """What a sampler knows of earlier proposals, besides the ends of points.
+    """Earlier proposals, as far as a sampler knows them, besides the ended points.
 
     Any driver may have begun the `begun` points; `known` has those that this process has seen. `training` are
     the values of the points in training. `rejected` are the proposals that were rejected since the last point
