@@ -1,14 +1,15 @@
 """A table as LaTeX: a booktabs float for articles of one or two columns.
 
-The float is a `table` if its rows are short enough for one of two columns, else a `table*`. The package
-adjustbox shrinks a table that is wider than the line or higher than the page.
+The float is a `table` if its rows are short enough for one of two columns, else a `table*`. A table that is
+wider than a page has its groups of columns below one another. The package adjustbox shrinks what is still
+wider than the line or higher than the page.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
@@ -20,6 +21,9 @@ from ..table import Cell, Table
 MAX_COLUMN_TEXT = 55
 """The maximum number of characters in a row of a table that fits one of two columns in small type."""
 
+MAX_PAGE_TEXT = 2 * MAX_COLUMN_TEXT
+"""The maximum number of characters in a row of a table whose groups of columns are side by side."""
+
 MAX_CELL_TEXT = 45
 """The maximum number of characters of a cell, such as a recipe, that is not broken into lines."""
 
@@ -30,6 +34,7 @@ _SIUNITX_SETUP = (
     r"    group-minimum-digits=4, mode=text, reset-text-series=false, table-align-text-after=false}",
 )
 
+_END_OF_BOX = (r"  \end{adjustbox}", "", r"  \smallskip")
 _WRAPPED = r"p{0.55\linewidth}"
 
 _NUMBER = re.compile(r"(−?)([\d,]+)(?:\.(\d+))?")
@@ -42,10 +47,10 @@ def render(table: Table, *, aligned: bool = False) -> str:
     Published numbers are smaller, and on a second line of each row. Numbers are right-aligned or, if
     `aligned`, in columns `S` of siunitx, which aligns their decimal points, even in bold.
     """
-    table = _with_spelled_metrics(table)
-    widths = [max(len(each.full_text) for each in column) + 2 for column in zip(*table.cells, strict=True)]
-    names = max(map(len, (table.corner, *table.rows)))
-    environment = "table*" if names + sum(widths) > MAX_COLUMN_TEXT else "table"
+    parts = list(_parts(_with_spelled_metrics(table)))
+    environment = "table*" if max(map(_width, parts)) > MAX_COLUMN_TEXT else "table"
+    height = rf"max totalheight={0.8 / len(parts):.2g}\textheight"
+    box = rf"  \begin{{adjustbox}}{{max width=\linewidth, {height}}}"
     below = [rf"\textsuperscript{{{escape(note.mark)}}}~{escape(note.text)}" for note in table.footnotes]
     below.append(escape(table.provenance))
     lines = [
@@ -57,11 +62,7 @@ def render(table: Table, *, aligned: bool = False) -> str:
         r"  \medskip",
         *(_SIUNITX_SETUP if aligned else ()),
         r"  \footnotesize",
-        r"  \begin{adjustbox}{max width=\linewidth, max totalheight=0.8\textheight}",
-        *_tabular_lines(table, aligned=aligned),
-        r"  \end{adjustbox}",
-        "",
-        r"  \smallskip",
+        *(line for part in parts for line in (box, *_tabular_lines(part, aligned=aligned), *_END_OF_BOX)),
         r"  \begin{minipage}{\linewidth}",
         "    \\footnotesize\\raggedright\n    " + " \\\\\n    ".join(below),
         r"  \end{minipage}",
@@ -83,6 +84,33 @@ def _with_spelled_metrics(table: Table) -> Table:
 
     headings = tuple(map(spelled, table.column_headings))
     return replace(table, columns=spelled(table.columns), column_headings=headings)
+
+
+def _width(table: Table) -> int:
+    """Return the number of characters of a table's widest row."""
+    widths = (max(len(each.full_text) for each in column) + 2 for column in zip(*table.cells, strict=True))
+    return max(map(len, (table.corner, *table.rows))) + sum(widths)
+
+
+def _parts(table: Table) -> Iterator[Table]:
+    """Yield tables of fewer columns if a table is wider than a page. They end where an outer heading ends."""
+
+    def columns(first: int, last: int) -> Table:
+        return replace(
+            table,
+            columns=table.columns[first:last],
+            cells=tuple(cells[first:last] for cells in table.cells),
+            keys=table.keys[first:last],
+            column_headings=tuple(line[first:last] for line in table.column_headings),
+        )
+
+    first = end = 0
+    for _, count in next((runs for runs in table.heading_spans() if len(runs) > 1), ()):
+        if end > first and _width(columns(first, end + count)) > MAX_PAGE_TEXT:
+            yield columns(first, end)
+            first = end
+        end += count
+    yield columns(first, len(table.columns))
 
 
 def _tabular_lines(table: Table, *, aligned: bool) -> list[str]:

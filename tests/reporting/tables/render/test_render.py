@@ -12,11 +12,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from activemem import Study, load_study
+from activemem import Study, StudyResults, load_study
 from activemem.reporting import Table, TableError, published_only_table
 from activemem.reporting.kinds import CellsTable
 from activemem.reporting.tables import Cell, CellStatus, ColumnKey, build_table
 from activemem.reporting.tables.render import own_format_names, render, rich
+from activemem.storage import Store
 from activemem.studies import published_tables
 
 from ....golden import GoldenTexts
@@ -218,6 +219,19 @@ def test_latex_shrinks_a_table_that_is_wider_or_higher_than_a_page(
     wide = render(tables["everything"], form)
     assert r"\begin{table*}" in wide
     assert r"\begin{adjustbox}{max width=\linewidth, max totalheight=0.8\textheight}" in wide
+
+
+def test_latex_has_the_metrics_of_a_table_that_is_wider_than_a_page_below_one_another() -> None:
+    made = StudyResults(load_study("scaling-small"), Store("studies/results")).table("sizes")
+    text = render(made, "latex")
+    assert re.findall(r"multicolumn\{5\}\{c\}\{([PT][^}]*)\}", text) == [
+        r"Test loss $\downarrow$",
+        r"Test bits per byte $\downarrow$",
+        "Parameters",
+    ]
+    assert text.count(r"\begin{tabular}{@{}lrrrrr@{}}") == 3
+    assert r"max totalheight=0.27\textheight" in text
+    assert text.count(r"\caption") == 1
 
 
 @pytest.mark.parametrize("form", ["latex", "siunitx"])
