@@ -30,8 +30,9 @@ MAX_CELL_TEXT = 45
 _PACKAGES = r"\usepackage[T1]{fontenc} \usepackage{textcomp,booktabs,adjustbox}"
 _SIUNITX = f"{_PACKAGES[:-1]},siunitx}} (siunitx 3)"
 _SIUNITX_SETUP = (
-    r"  \sisetup{separate-uncertainty=true, retain-zero-uncertainty=true, group-separator={,},",
-    r"    group-minimum-digits=4, mode=text, reset-text-series=false, table-align-text-after=false}",
+    r"  \sisetup{separate-uncertainty=true, retain-zero-uncertainty=true, group-digits=integer,",
+    r"    group-separator={,}, group-minimum-digits=4, mode=text, reset-text-series=false,",
+    r"    table-align-text-after=false}",
 )
 
 _END_OF_BOX = (r"  \end{adjustbox}", "", r"  \smallskip")
