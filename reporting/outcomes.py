@@ -253,10 +253,11 @@ def device_fault(
 
 
 def stale_sentences(study: Study, outcomes: pl.DataFrame, metrics: Collection[str]) -> tuple[str, ...]:
-    """Return sentences on results from other versions of plug-ins.
+    """Return sentences on results from other versions of plug-ins, or of activemem's own code.
 
     They are trials that are left out, and values of `metrics`, and of a search's objectives, that a plug-in
-    has measured before it changed.
+    has measured before it changed. Trials of code with uncommitted changes are named beside those of other
+    code.
     """
     stale = find_stale_trials(study, outcomes)
     found = [f"{describe_stale(stale)} and excluded; study run --keep-stale reuses them."] if stale else []
@@ -265,6 +266,12 @@ def stale_sentences(study: Study, outcomes: pl.DataFrame, metrics: Collection[st
         if reused := _count_other_versions(study, outcomes, code):
             trials, owner = plural(reused, "trial"), code_owner(code)
             found.append(f"{trials} of another version of {owner}, reused by study run --keep-stale.")
+    commits = study_outcomes(study, outcomes)["commit"].fill_null("")
+    edited = commits.filter(commits.str.contains("+", literal=True))
+    if len(edited) and commits.n_unique() > 1:
+        trials, others = plural(len(edited), "trial"), len(commits) - len(edited)
+        names = ", ".join(edited.unique().sort())
+        found.append(f"Trained by activemem with uncommitted changes: {trials} ({names}); without: {others}.")
     return (*map(one_line, found), *old_values_sentences(study, outcomes, metrics))
 
 

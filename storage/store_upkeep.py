@@ -4,6 +4,7 @@ A check reads every file to its end. Leftovers are files that nothing reads any 
 """
 
 import json
+import logging
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -55,6 +56,8 @@ from .rows import MEASURED_LATER, SCHEMAS, SORT_KEYS
 from .study_records import StudyRecords, read_page, rename_in_record
 from .trial_files import NOTE_FILE, STARTS_FILE, read_begun, verify_note
 
+_log = logging.getLogger(__name__)
+
 _OF_ENDED: Final = ("metrics", "outputs")
 """Datasets that are written before an attempt's row, and never changed."""
 
@@ -71,9 +74,14 @@ def _replace(place: Place, dataset: str, partition: Path, contents: Mapping[Path
 def merge(dataset: str, contents: Mapping[Path, bytes]) -> pl.DataFrame:
     """Merge the rows of several files of a partition into one sorted frame.
 
-    Outdated copies are left out. The rows are in one chunk, because many small chunks are slow.
+    Outdated copies are left out, with a warning if a copy of a store had other values of a done trial. The
+    rows are in one chunk, because many small chunks are slow.
     """
     found = scan(dataset, batches(contents), SCHEMAS[dataset].names()).collect().rechunk()
+    if dataset == "trials":
+        for trial, _, commits in _conflicts(found.lazy(), "trial", "attempt").iter_rows():
+            told = "trial %s was trained twice, by %s, with different values; what ended first is left out"
+            _log.warning(told, trial, _listed_commits(commits))
     frame = latest_copies(found.lazy()).drop(RANK)
     return frame.sort(SORT_KEYS[dataset], maintain_order=True).collect()
 
@@ -294,21 +302,28 @@ def _incomplete(quarantine: Quarantine) -> Iterator[Finding]:
 
 def _conflicting(quarantine: Quarantine) -> Iterator[Finding]:
     """Yield a finding for each trial with done rows of different values, at the row that counts."""
-    rows = read(quarantine, "trials", ["trial", "status", "metrics", "commit"]).filter(status=DONE)
-    values = rows.explode("metrics").unnest("metrics").filter(pl.col("name") != "tokens_per_s")
-    several = values.group_by("trial", "name").agg(pl.col("value").n_unique(), pl.col("commit").unique())
-    conflicts = (
-        several.filter(pl.col("value") > 1).select("trial", commits="commit").unique("trial").collect()
-    )
+    conflicts = _conflicts(read(quarantine, "trials", ["trial", "status", "metrics", "commit"]), "trial")
     used = read_latest(quarantine, ["trial", "attempt", "study", "factors", "commit", "host", "finished"])
     for row in used.join(conflicts, on="trial", maintain_order="left").iter_rows(named=True):
         path = quarantine.layout.attempt_file("trials", row["study"], row["trial"], row["attempt"])
         cell = ", ".join(f"{name}={level}" for name, level in json.loads(row["factors"]).items())
-        commits = " and ".join(sorted(each or "an unknown commit" for each in row["commits"]))
+        commits = _listed_commits(row["commits"])
         ended = f"{row['finished']:%Y-%m-%d %H:%M:%S} UTC on {row['host']}"
         counted = f"that of {row['commit'] or 'an unknown commit'} counts, which ended {ended}"
         reason = f"{cell}: done rows of {commits} have different values; {counted}"
         yield _finding(FindingKind.CONFLICTING, path, reason)
+
+
+def _conflicts(rows: pl.LazyFrame, *keys: str) -> pl.DataFrame:
+    """Return the keys of done trials with rows of different values, and the `commits` of these rows."""
+    values = rows.filter(status=DONE).explode("metrics").unnest("metrics")
+    several = values.filter(pl.col("name") != "tokens_per_s").group_by(*keys, "name")
+    found = several.agg(pl.col("value").n_unique(), pl.col("commit").unique()).filter(pl.col("value") > 1)
+    return found.select(*keys, commits="commit").unique(keys).collect()
+
+
+def _listed_commits(commits: Iterable[str | None]) -> str:
+    return " and ".join(sorted(each or "an unknown commit" for each in commits))
 
 
 def _without_rows(quarantine: Quarantine, damaged: Iterable[Path]) -> Iterator[Finding]:

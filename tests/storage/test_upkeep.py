@@ -172,7 +172,9 @@ def test_a_trial_whose_row_was_deleted_is_named_with_the_next_step(root, sound, 
 
 
 @pytest.mark.parametrize("is_merged", [False, True])
-def test_a_trial_that_two_stores_trained_with_different_values_is_reported(root, tmp_path, is_merged, golden):
+def test_a_trial_that_two_stores_trained_with_different_values_is_reported(
+    root, tmp_path, is_merged, golden, caplog
+):
     for folder, loss, commit in ((root, 0.5, "8b66930"), (tmp_path / "other", 0.25, None)):
         store = Store(folder)
         for number in (1, 2):
@@ -188,6 +190,10 @@ def test_a_trial_that_two_stores_trained_with_different_values_is_reported(root,
     golden([" ".join(each) for each in told(root, found.findings)])
     assert not found.has_faults
     assert Store(root).trials()["host"].to_list() == ["other", "other"]
+    Store(root).upkeep.compact()
+    told_once = "was trained twice, by 8b66930 and an unknown commit, with different values; what ended first"
+    assert (told_once in caplog.text) == is_merged  # attempts with other numbers both stay
+    assert caplog.text.count("was trained twice") == is_merged
 
 
 def test_a_damaged_file_of_merged_metrics_makes_its_trials_incomplete_and_no_others(root, sound):

@@ -471,3 +471,16 @@ def test_costs_that_follow_from_settings_are_counted_without_a_spread(tmp_path: 
         ]
         assert "mean" not in made.caption[0]
         assert results.check_claims()[0].verdict == Verdict.CONFIRMED
+
+
+def test_a_caption_names_trials_of_code_with_uncommitted_changes_beside_others(everything, rows):
+    def captions(commits: list[str]) -> str:
+        stored = rows.with_columns(commit=pl.Series((commits * len(rows))[: len(rows)]))
+        return " ".join(build_table(everything, everything.tables[0], stored).caption)
+
+    told = "Trained by activemem with uncommitted changes:"
+    assert f"{told} {len(rows) // 2} trials (5d02964+a1b2); without: " in captions(
+        ["3fb2e85", "5d02964+a1b2"]
+    )
+    assert told not in captions(["3fb2e85", "5d02964"])
+    assert told not in captions(["5d02964+a1b2"])
