@@ -407,15 +407,15 @@ def note_unlearnt(
 ) -> Table:
     """Add a footnote to each group of cells with a task that no model has learnt; none of them is bold.
 
-    A group has a metric, the settings of one of its trials, and the rows and columns of its cells. It has no
-    footnote if a cell lacks a value.
+    A group has a metric, the settings of one of its trials, and the rows and columns of its cells. Cells
+    without a value have no footnote.
     """
     notes, marks = Footnotes(table.footnotes), dict[tuple[int, int], str]()
     for metric, settings, places in groups:
-        cells = [table.cells[row][column] for row, column in places]
-        values = [cell.estimate.value for cell in cells if cell.estimate is not None and not cell.metric]
-        sentence = unlearnt_sentence(metric, settings, values) if len(values) == len(cells) else ""
-        marks |= dict.fromkeys(places, notes.mark(sentence)) if sentence else {}
+        cells = {(row, column): table.cells[row][column] for row, column in places}
+        known = {at: cell.estimate.value for at, cell in cells.items() if cell.estimate and not cell.metric}
+        if sentence := unlearnt_sentence(metric, settings, known.values()):
+            marks |= dict.fromkeys(known, notes.mark(sentence))
     noted = tuple(
         tuple(
             replace(cell, best=False, marks=(*cell.marks, marks[row, number]))

@@ -408,7 +408,7 @@ PARITY, MQAR = (
     [
         ((0.51, 0.27, 0.49, 0.02), [("a", "b"), ("a", "b")]),
         ((0.51, 0.27, 0.49, 0.4), [("a", ""), ("a", "")]),  # one model has learnt the other task
-        ((0.51, 0.27, None, 0.02), [("", "b"), ("", "b")]),  # one has not been trained
+        ((0.51, 0.27, None, 0.02), [("a", "b"), ("", "b")]),  # one has not been trained
     ],
 )
 def test_a_task_that_no_model_has_learnt_is_marked(
