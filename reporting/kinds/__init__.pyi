@@ -11,6 +11,5 @@ from .line import Lines as Lines
 from .pareto import Cloud as Cloud
 from .pareto import pareto_front as pareto_front
 from .points import PointTrace as PointTrace
-from .scaling import Law as Law
 from .scaling import Scaling as Scaling
 from .scaling import ScalingSeries as ScalingSeries

@@ -386,6 +386,14 @@ def _exponent(value: float) -> str:
     return f"{value:.3f}".replace("-", "−").replace("inf", "∞")
 
 
+def _exponent_text(law: PowerLaw) -> str:
+    """Return the exponent of a power law as text: `exponent −0.076 ± 0.004`."""
+    spread = "" if law.half_width is None else f" ± {_exponent(law.half_width)}"
+    if law.exponent_interval and not spread:
+        spread = f" [{', '.join(map(_exponent, law.exponent_interval))}]"
+    return f"exponent {_exponent(law.exponent)}{spread}"
+
+
 _EMPTY = Cell(status=CellStatus.NO_VALUE, text=NOT_RUN)
 
 
@@ -431,23 +439,23 @@ def _series(spec: ScalingFigure, found: Laws, names: Sequence[str]) -> Iterator[
             tuple(cell.point for cell in cells if cell.results) for cells in (each.fitted, each.held_out)
         )
         if fitted or held_out:
+            line, predicted = _lines(each.law, each) if each.law else ((), ())
             yield ScalingSeries(
                 name=name,
                 number=number,
                 points=fitted if each.law else (*fitted, *held_out),
-                law=_law(each.law, each) if each.law else None,
                 held_out=held_out if each.law else (),
+                line=line,
+                predicted=predicted,
+                exponent=_exponent_text(each.law) if each.law else "",
                 accent=spec.accent is not None and key == level_key(spec.accent),
             )
 
 
-def _law(law: PowerLaw, found: SeriesLaw) -> Law:
-    """Return a fitted power law with the two lines that the figure draws.
-
-    One line is over the fitted cells, the other is the prediction beyond them, up to the last planned cell.
-    """
+def _lines(law: PowerLaw, found: SeriesLaw) -> tuple[tuple[Point, ...], tuple[Point, ...]]:
+    """Return a law's line over the fitted cells, and its prediction beyond them, up to the last cell."""
     costs = [cell.cost for cell in (*found.fitted, *found.held_out) if not math.isnan(cell.cost)]
-    last = found.fitted[-1].cost
+    last, end = found.fitted[-1].cost, max(costs)
 
     def line(find: Callable[[float], Interval], first: float, last: float) -> Iterator[Point]:
         for step in range(_STEPS + 1):
@@ -455,15 +463,7 @@ def _law(law: PowerLaw, found: SeriesLaw) -> Law:
             y, low, high = find(x)
             yield Point(x=x, y=y, low=low, high=high, n=law.n)
 
-    return Law(
-        coefficient=law.coefficient,
-        exponent=law.exponent,
-        half_width=law.half_width,
-        exponent_interval=law.exponent_interval,
-        line=tuple(line(law.at, costs[0], last)),
-        predicted=tuple(line(law.next_cell, last, costs[-1])) if costs[-1] > last else (),
-        offset=law.offset or 0.0,
-    )
+    return tuple(line(law.at, costs[0], last)), tuple(line(law.next_cell, last, end)) if end > last else ()
 
 
 def _notes(series: Sequence[ScalingSeries], names: Sequence[str], found: Laws) -> Iterator[str]:
@@ -475,8 +475,7 @@ def _notes(series: Sequence[ScalingSeries], names: Sequence[str], found: Laws) -
         yield "Point: one seed."
     else:
         yield f"Point: geometric mean of {number_range(counts)} seeds; whisker: lowest to highest."
-    laws = [each.law for each in series if each.law]
-    if laws:
+    if any(each.line for each in series):
         has_offset = any(each.law and each.law.offset is not None for each in found.series.values())
         tested = [each.law for each in found.series.values() if each.law and each.law.exponent_interval]
         what, own = (
@@ -488,7 +487,7 @@ def _notes(series: Sequence[ScalingSeries], names: Sequence[str], found: Laws) -
             if tested
             else "; next to it: its exponent, without an interval for so few points."
         )
-    if predicted := [point for law in laws for point in law.predicted]:
+    if predicted := [point for each in series for point in each.predicted]:
         yield "Filled point: excluded from the fit; thin line: the law's prediction" + (
             "; pale band: its 95 % interval." if any(point.low is not None for point in predicted) else "."
         )
@@ -500,36 +499,17 @@ def _notes(series: Sequence[ScalingSeries], names: Sequence[str], found: Laws) -
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Law:
-    """A fitted law, y = offset + coefficient · x ** exponent, with its line.
-
-    The exponent's interval is ± `half_width` without an offset. `predicted` continues the line to the cells
-    held out, with the intervals of further cells.
-    """
-
-    coefficient: float
-    exponent: float
-    half_width: float | None
-    line: tuple[Point, ...]
-    predicted: tuple[Point, ...] = ()
-    offset: float = 0.0
-    exponent_interval: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingSeries(Line):
-    """One series of the figure: its cells in order of rising cost, and their law.
+    """One series of the figure: its cells in order of rising cost, and their law, if there is one.
 
-    The law was fitted to `points`, not to the cells `held_out`. It is None if no law can be fitted.
+    The law was fitted to `points`, not to the cells `held_out`. `predicted` continues its `line` to them,
+    with the intervals of further cells. `exponent` is the text of its exponent.
     """
 
-    law: Law | None
     held_out: tuple[Point, ...] = ()
-
-    @property
-    def law_points(self) -> tuple[Point, ...]:
-        """Return the points of the law's fitted line and of its predicted line, if there is a law."""
-        return (*self.law.line, *self.law.predicted) if self.law else ()
+    line: tuple[Point, ...] = ()
+    predicted: tuple[Point, ...] = ()
+    exponent: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -542,11 +522,13 @@ class Scaling(Content):
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
         every = [series for content in contents for series in content.series]
         points = [
-            point for series in every for point in (*series.points, *series.held_out, *series.law_points)
+            point
+            for series in every
+            for point in (*series.points, *series.held_out, *series.line, *series.predicted)
         ]
         names = crop_names(series.name for series in every)
         widths = [text_width(name, TEXT, bold=True) for name in names.values()]
-        widths += [text_width(exponent_text(series.law), TICK) for series in every if series.law]
+        widths += [text_width(series.exponent, TICK) for series in every]
         return layout_points(
             curve,
             points,
@@ -564,8 +546,8 @@ class Scaling(Content):
         for series in sorted(self.series, key=lambda series: series.accent):
             _draw_series(plot, series, strokes[series.name])
             plot.hover_points((*series.points, *series.held_out), curve, series.name)
-        named = [series for series in self.series if series.name or series.law]
-        ends = [(series.law_points or series.points)[-1] for series in named]
+        named = [series for series in self.series if series.name or series.line]
+        ends = [(*series.points, *series.line, *series.predicted)[-1] for series in named]
         places = spread_labels([plot.y(end.y) for end in ends], _LINE, 4, plot.height - 4)
         names = crop_names(series.name for series in self.series)
         x = plot.width + _NAME
@@ -574,27 +556,17 @@ class Scaling(Content):
             plot.stroke([plot.x(end.x) + 3, x - 2], [plot.y(end.y), place], color=FAINT, linewidth=0.5)
             if name:
                 color, weight = DIM if color == LIGHT else color, "bold" if series.accent else "normal"
-                plot.write(x, place + 4.5 * bool(series.law), name, color=color, weight=weight)
-            if series.law:
-                plot.write(x, place - 4.5 * bool(name), exponent_text(series.law), size=TICK, color=DIM)
+                plot.write(x, place + 4.5 * bool(series.exponent), name, color=color, weight=weight)
+            plot.write(x, place - 4.5 * bool(name), series.exponent, size=TICK, color=DIM)
         plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
-
-
-def exponent_text(law: Law) -> str:
-    """Return the exponent of a power law as text: `exponent −0.076 ± 0.004`."""
-    spread = "" if law.half_width is None else f" ± {_exponent(law.half_width)}"
-    if law.exponent_interval and not spread:
-        spread = f" [{', '.join(map(_exponent, law.exponent_interval))}]"
-    return f"exponent {_exponent(law.exponent)}{spread}"
 
 
 def _draw_series(plot: Plot, series: ScalingSeries, stroke: Stroke) -> None:
     color, dashes, width = stroke
-    if series.law:
-        for line, alpha, part in ((series.law.line, 0.15, 1.0), (series.law.predicted, 0.07, 0.5)):
-            plot.band(line, color, alpha=alpha)
-            if line:
-                plot.trace(line, color=color, linestyle=dashes, linewidth=part * width)
+    for line, alpha, part in ((series.line, 0.15, 1.0), (series.predicted, 0.07, 0.5)):
+        plot.band(line, color, alpha=alpha)
+        if line:
+            plot.trace(line, color=color, linestyle=dashes, linewidth=part * width)
     for points, filling in ((series.points, "white"), (series.held_out, color)):
         for point in points:
             plot.whisker(point, color=color, linewidth=0.8)

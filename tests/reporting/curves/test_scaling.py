@@ -51,13 +51,12 @@ def test_each_series_has_its_cells_and_its_law(golden):
         (pytest.approx(x), 2) for x in (80, 160, 320, 640)
     ]
     assert [point.y for point in second.points] == pytest.approx([x**-0.5 for x in (80, 160, 320, 640)])
-    assert second.law.exponent == pytest.approx(-0.5)
     # nothing is left over, but the mean of two seeds at ± log 1.1 has that standard deviation
-    assert second.law.half_width == pytest.approx(
-        t.ppf(0.975, 2) * math.log(1.1) / (math.sqrt(5) * math.log(2))
-    )
-    assert first.law.exponent < -0.5 < first.law.exponent + first.law.half_width
-    assert all(point.low < point.y < point.high for point in first.law.line)
+    half = t.ppf(0.975, 2) * math.log(1.1) / (math.sqrt(5) * math.log(2))
+    assert second.exponent == f"exponent −0.500 ± {half:.3f}"
+    exponent, width = map(float, re.findall(r"[\d.]+", first.exponent))
+    assert -exponent < -0.5 < width - exponent
+    assert all(point.low < point.y < point.high for point in first.line)
     golden(curve.notes[0])
 
 
@@ -96,9 +95,9 @@ def test_a_law_is_continued_to_the_cell_held_out_with_the_interval_of_the_table(
         assert [point.x for point in series.points] == pytest.approx([80, 160, 320])
         (held_out,) = series.held_out
         assert (held_out.x, held_out.y) == (pytest.approx(640), measured)
-        assert (series.law.exponent, series.law.coefficient) == (exponent, a)
-        assert (series.law.line[-1].x, series.law.predicted[0].x) == pytest.approx((320, 320))
-        last, foretold = series.law.predicted[-1], row[3].estimate
+        assert series.line[0].y == pytest.approx(a * 80**exponent)
+        assert (series.line[-1].x, series.predicted[0].x) == pytest.approx((320, 320))
+        last, foretold = series.predicted[-1], row[3].estimate
         assert (last.x, last.y) == pytest.approx((640, predicted))
         assert (last.low, last.high) == (
             (None, None) if foretold.low is None else pytest.approx((foretold.low, foretold.high))
@@ -143,7 +142,7 @@ def test_the_cell_held_out_is_the_largest_planned_one_even_if_it_has_no_result(g
     golden([note.text for note in table.footnotes])
     sa, conv = curve.panels[0].content.series
     assert (sa.held_out, len(conv.held_out)) == ((), 1)
-    assert sa.law.predicted == drawn_whole.panels[0].content.series[0].law.predicted
+    assert sa.predicted == drawn_whole.panels[0].content.series[0].predicted
     golden(curve.notes)
 
 
@@ -210,7 +209,7 @@ def test_a_rising_metric_has_no_law_with_an_offset(golden):
     table, curve = laws(lambda size, trial: size**0.3, offset=True)
     assert [[cell.text for cell in row] for row in table.cells] == [["–", "–", "–", "4"]] * 2
     golden([note.text for note in table.footnotes])
-    assert all(series.law is None for series in curve.panels[0].content.series)
+    assert not any(series.line for series in curve.panels[0].content.series)
 
 
 def test_an_offset_at_its_bound_is_named_and_its_interval_is_possible(golden):
@@ -227,7 +226,7 @@ def test_an_offset_at_its_bound_is_named_and_its_interval_is_possible(golden):
 def test_a_series_with_too_few_cells_for_a_law_holds_none_out():
     _, curve = laws(lambda size, trial: 1 / size, held_out=2, ended=lambda trial: trial.levels["filter"] > 64)
     first = curve.panels[0].content.series[0]
-    assert (first.law, len(first.points), first.held_out) == (None, 3, ())
+    assert (first.line, len(first.points), first.held_out) == ((), 3, ())
 
 
 def test_one_law_goes_through_all_cells_without_series():

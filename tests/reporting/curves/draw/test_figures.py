@@ -21,7 +21,6 @@ from activemem.reporting.kinds import (
     Effects,
     FactorMeans,
     Interaction,
-    Law,
     Lines,
     Matrix,
     Scaling,
@@ -106,9 +105,10 @@ SCALING = Scaling(
             name="a",
             number=0,
             points=points(4, 3, 2),
-            law=Law(coefficient=4.0, exponent=-0.5, half_width=0.1, line=points(4, 3, 2)),
+            line=points(4, 3, 2),
+            exponent="exponent −0.500 ± 0.100",
         ),
-        ScalingSeries(name="b", number=0, points=points(8), law=None, accent=True),
+        ScalingSeries(name="b", number=0, points=points(8), accent=True),
     )
 )
 KINDS = {
