@@ -8,8 +8,10 @@ with its name. Other plug-ins, and other entry points of the same package, stay.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import linecache
+import logging
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -30,6 +32,8 @@ from .inline_code import CELL, SCRIPT, UNSAVED, InlineCode
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+_log = logging.getLogger(__name__)
 
 PLUGIN_GROUP = "activemem.plugins"
 """The group of the entry points of packages."""
@@ -278,14 +282,35 @@ def check_part(faults: Collection[str]) -> None:
 
 
 def load_plugin(path: Path | str) -> ModuleType:
-    """Load a plug-in from a file once; raise PluginError if the file is missing or raises an exception."""
+    """Load a plug-in from a file once; raise PluginError if the file is missing or raises an exception.
+
+    Log a warning if it imports modules beside it, which trial ids do not cover.
+    """
     check_arguments(argument_fault("path", path, (str, Path), "the path of a plug-in"), error=PluginError)
     path = Path(path)
     try:
-        return _load_file(PluginFile(path=path.resolve(), source=path.read_text(encoding="utf-8")))
+        file = PluginFile(path=path.resolve(), source=path.read_text(encoding="utf-8"))
+        is_new, module = file.path not in _files, _load_file(file)
+        if is_new and (beside := _imported_beside(file)):
+            told = "%s imports %s, whose changes do not change trial ids: move this code into %s"
+            _log.warning(told, path.name, ", ".join(beside), path.name)
+        return module
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror.lower() if isinstance(error, OSError) and error.strerror else error
         raise PluginError(f"expected a plug-in at {path}: {reason}") from None
+
+
+def _imported_beside(file: PluginFile) -> list[str]:
+    """Return the files and packages in the folder of a plug-in that it imports, also inside functions."""
+    names = set[str]()
+    for node in ast.walk(ast.parse(file.source)):
+        if isinstance(node, ast.Import):
+            names.update(each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module)
+    tops = sorted({name.partition(".")[0] for name in names} - {OWN})
+    places = [place for top in tops for place in (f"{top}.py", f"{top}/__init__.py")]
+    return [place for place in places if (file.path.parent / place).is_file()]
 
 
 def load_plugin_files(files: tuple[PluginFile, ...]) -> None:

@@ -62,6 +62,19 @@ def test_a_file_is_loaded_once_and_owns_what_it_registers(write):
     assert path.resolve() in [file.path for file in loaded_files()]
 
 
+def test_modules_beside_a_plug_in_that_it_imports_are_reported_once(write, caplog):
+    path = write("mine.py", "import json, activemem\ndef later():\n    from helper import SCALE\n")
+    write("json.txt", "")
+    load_plugin(path)
+    assert caplog.text == ""
+    unload_plugin(path)
+    write("helper.py", "SCALE = 1.0")
+    for _ in range(2):
+        load_plugin(path)
+    told = "mine.py imports helper.py, whose changes do not change trial ids: move this code into mine.py"
+    assert [record.message for record in caplog.records] == [told]
+
+
 def test_the_names_of_a_broken_plug_in_are_withdrawn(write):
     path = write("broken.py", METRIC.format(name="half") + "\n1 / 0\n")
     with pytest.raises(PluginError, match=re.escape("broken.py:9: ZeroDivisionError: division by zero")):
