@@ -28,7 +28,7 @@ TIME_AXES = {
     "epoch": "Epoch",
     "step": "Step",
     "tokens": "Tokens",
-    "flops": "Operations of the training",
+    "flops": "Training compute",
     "seconds": "Training time, s",
 }
 """The axes of a learning curve, with their titles."""

@@ -131,7 +131,7 @@ class ScalingTable(LawKeys, TableKind):
         columns = ["exponent", *(["offset"] if self.offset else []), "a", "cells"]
         for place in range(self.held_out):
             which = "" if self.held_out == 1 else f" {place + 1}"
-            columns += [f"foretold{which}", f"measured{which}"]
+            columns += [f"predicted{which}", f"measured{which}"]
         rows = [[*_row(self, metric, each, notes)] for each in found.series.values()]
         if self.baseline is not None:
             columns += ["difference", "p"]

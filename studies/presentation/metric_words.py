@@ -290,9 +290,9 @@ def _loss_unit(task: TaskSettings) -> str:
             standardised = " of standardised numbers" if isinstance(task, LabelledSettings) else ""
             return f"mean squared error{standardised}"
         case TaskKind.CLASSIFICATION:
-            return "nats a sequence"
+            return "nats per sequence"
         case _:
-            return "nats a token"
+            return "nats per token"
 
 
 def _tokens(task: TaskSettings) -> Iterator[tuple[str, str]]:

@@ -202,7 +202,7 @@ def test_a_study_draws_its_accuracy_by_length(tmp_path):
     run_study(study, store, local=True)
     figure = open_study(study, tmp_path).curve("far")
     assert (figure.x.title, figure.x.log) == ("Length", True)
-    assert figure.caption == "Accuracy on test sequences, share that is right, by length"
+    assert figure.caption == "Accuracy on test sequences, as a share, by length"
     lines = figure.panels[0].content.lines
     assert [[(point.x, point.n) for point in line.points] for line in lines] == [
         [(8, 2), (16, 2), (32, 2)]

@@ -93,10 +93,10 @@ def found(tmp_path_factory):
     return study, store.trials()
 
 
-def test_a_table_of_laws_has_the_known_exponents_and_foretells_the_size_held_out(found):
+def test_a_table_of_laws_has_the_known_exponents_and_predicts_the_size_held_out(found):
     table = build_table(found[0], found[0].tables[0], found[1])
     assert table.rows == ("lstm", "gru")
-    assert table.columns == ("exponent", "offset", "a", "cells", "foretold", "measured")
+    assert table.columns == ("exponent", "offset", "a", "cells", "predicted", "measured")
     lstm, gru = table.cells
     assert lstm[0].estimate.value == pytest.approx(-0.8, abs=0.01)
     assert lstm[1].estimate.value == pytest.approx(OFFSET, abs=0.01)

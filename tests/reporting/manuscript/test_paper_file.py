@@ -159,10 +159,10 @@ miss = "test_bits_per_byte[mixer={kda}, width=96] - law(test_bits_per_byte[mixer
     store = Store(Path(__file__).parents[3] / "studies" / "results")
     found = read_manuscript(tmp_path / "paper.toml", lambda place: store)
     (laws,) = (table for table in found.studies[0].tables() if table.name == "laws")
-    foretold = laws.cells[laws.rows.index("gated_delta")][laws.columns.index("foretold")]
+    predicted = laws.cells[laws.rows.index("gated_delta")][laws.columns.index("predicted")]
     texts = [found.numbers[f"size{end}"].text for end in ("", ".low", ".high", ".n")]
-    assert texts[0] == foretold.text
-    assert f"[{texts[1]}, {texts[2]}]" == foretold.interval
+    assert texts[0] == predicted.text
+    assert f"[{texts[1]}, {texts[2]}]" == predicted.interval
     assert texts[3] == "3"
     assert "miss.low" not in found.numbers, "its spread over seeds leaves out the error of the law"
 

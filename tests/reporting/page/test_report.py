@@ -130,7 +130,7 @@ def test_figures_are_drawn_once_there_is_something_to_draw(everything, kept, tmp
     assert [each["aria-labelledby"] for each in read.all("section")][1:3] == ["tables", "figures"]
     assert len(read.all("img")) == 4  # diagrams
     (image,) = read.all("svg")
-    words = "Loss in training at the length reached, nats a token, by task; mixer sa."
+    words = "Loss in training at the length reached, nats per token, by task; mixer sa."
     assert image["aria-label"].startswith(words)
     assert not [attributes for _, attributes in read.tags if "style" in attributes]
     assert report(study, kept) == report(study, kept)
