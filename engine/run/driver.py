@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -204,7 +204,7 @@ def run_until_stopped(
     listener = listener or notebook_listener(study, store, most)
     while True:
         left = None if most is None else most - ran
-        summary = _Round(study, store, machine, listener, replace(arguments, max_trials=left)).train()
+        summary = _run_round(study, store, machine, listener, replace(arguments, max_trials=left))
         ran += summary.ran
         further = follow_rounds(study, store)
         if summary.is_cut_short or ran == most or not has_more(further, study):
@@ -255,128 +255,140 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
     rehearse_plugins(settings, machine.data)
 
 
-RunCohorts = Callable[[CohortSource], list[str]]
-"""Trains the cohorts of a source; returns the reasons why some were abandoned."""
+def _run_round(
+    study: Study, store: Store, machine: Machine, listener: Listener, arguments: RunArguments
+) -> Summary:
+    """Train a study's missing trials; of a path, those up to its current round. Return counts of its trials.
+
+    Other drivers may leave trials unfinished, for example because they died. This run then trains them.
+    """
+    store.verify_study(study.name)
+    search, run_id = study.search, uuid4().hex
+    jobs = _missing_jobs(study, store, run_id, arguments) if search is None else []
+    missing = [job.trial for job in jobs] if search is None else search.trials_of_options()
+    _check_code(study, (*missing, *search.baseline_trials) if search else missing)
+    check_layers(study, missing)
+    settings = [trial.settings for trial in missing]
+    local = _here_if_inline(settings, machine, local=arguments.local)
+    _prepare(study, settings, machine)
+    if local is None:
+        local = search is None and _is_short(study, store, machine, listener, jobs[: arguments.max_trials])
+    arguments = replace(arguments, local=local)
+    store.records.save(study.name, _record(study, store))
+    with on_interrupt(listener.stopping) as stop:
+        merge = partial(store.upkeep.merge_ended, study.name, at_least=MERGED_TOGETHER)
+        counter = RunCounter(stop, arguments.max_failures, merge)
+        listener = Listeners(counter, listener)
+        running = _Round(study, store, machine, listener, counter, arguments, run_id, settings)
+        try:
+            given_up = running.train_grid(jobs) if search is None else running.train_search()
+        finally:
+            if lost_gpu() is None:  # otherwise the trial with the failed kernel counts as a death
+                record_stops(store, counter.unended)
+        if counter.machine_failure is not None:
+            raise MachineError(counter.machine_failure)
+        with storing():  # all outcomes are stored by now, and the next run can merge their files
+            has_record = store.records.load(study.name) is not None
+            if not has_record and len(store.latest_attempts()) < counter.ended.total():
+                where = store.absolute_place
+                raise MachineError(f"the results in {where} were removed during the run")
+            store.upkeep.compact()
+        summary = _summary(study, store, counter, given_up)
+    return replace(summary, stop_signal=stop.stop_signal)
 
 
+def _is_short(study: Study, store: Store, machine: Machine, listener: Listener, jobs: Sequence[Job]) -> bool:
+    """Return whether these trials of a grid are so short that they train in this process."""
+    from .step_times import short_grid_seconds  # noqa: PLC0415 -- not needed if the user decides
+
+    times = TimeEstimator(store.trials(), study.trials)
+    shares = {
+        job.trial.id: job.earlier.share_left(job.trial.settings) for job in jobs if job.earlier is not None
+    }
+    seconds = short_grid_seconds(study, [job.trial for job in jobs], times, machine, shares)
+    if seconds is not None and jobs:
+        listener.training_here(len(jobs), seconds)
+    return seconds is not None
+
+
+def _record(study: Study, store: Store) -> dict[str, object]:
+    """Return what the store keeps of a study that runs, so that later commands know it by its name."""
+    return {
+        "text": study.document.text,
+        "overrides": list(study.document.overrides),
+        "path": str(study.document.path.absolute()) if study.document.path else None,
+        "own_corpus": study.own_corpus and study.own_corpus.to_dict(),
+        "run": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seeds_before": list(seeds_before(study, store)),
+        "claims": claim_ages(study, store),
+        "other_paths": other_files(study, store),
+    }
+
+
+def _missing_jobs(study: Study, store: Store, run_id: str, arguments: RunArguments) -> list[Job]:
+    """Return a job for each missing trial of a grid, in the order in which the jobs should start.
+
+    A trial comes last if the last two processes that trained it died.
+    """
+    # read before the outcomes: an attempt that ends in between has a lease that says so
+    last = store.last_numbers()
+    statuses = {trial: status for trial, (status, _) in store.latest_attempts().items()}
+    missing = trials_to_run(
+        study, store, statuses, only=arguments.trial_ids, retry_failed=arguments.retry_failed
+    )
+    folder, earlier = store.files.checkpoints_folder(STARTS_FILE), EarlierTrials(store)
+    turns = start_turns(study)
+    last_turn = max(turns.values(), default=0) + 1
+    turns |= {trial.id: last_turn for trial in missing if dies_often(folder / trial.id)}
+    return [
+        Job(
+            trial=trial,
+            attempt=last.get(trial.id, -1) + 1,
+            run=run_id,
+            keep_weights=study.header.keep_weights,
+            keep_checkpoint=study.header.keep_checkpoints,
+            earlier=earlier.find(trial),
+            turn=turns[trial.id],
+        )
+        for trial in sorted(missing, key=lambda trial: turns[trial.id])
+    ]
+
+
+@dataclass(frozen=True, slots=True)
 class _Round:
-    """One round of a run: the training of a study's missing trials; of a path, those up to its current round.
+    """The training of one round's trials. Methods return the reasons why cohorts were abandoned.
 
-    Other drivers may leave trials unfinished, for example because they died. This run then trains them. The
-    methods that train return the reasons why groups of trials (cohorts) were abandoned.
+    A cohort is a group of trials. `settings` are those of all missing trials, and `listener` informs the
+    `counter`, too.
     """
 
-    def __init__(
-        self, study: Study, store: Store, machine: Machine, listener: Listener, arguments: RunArguments
-    ) -> None:
-        self.study, self.store, self.machine, self.arguments = study, store, machine, arguments
-        self.listener, self.run_id = listener, uuid4().hex
-        self.leases = store.leases(self.run_id)
+    study: Study
+    store: Store
+    machine: Machine
+    listener: Listener
+    counter: RunCounter
+    arguments: RunArguments
+    run_id: str
+    settings: Sequence[TrialSettings]
 
-    def train(self) -> Summary:
-        """Train the trials, or run the search; return the counts of the study's trials."""
-        study, store, machine, listener = self.study, self.store, self.machine, self.listener
-        store.verify_study(study.name)
-        jobs, search = self._jobs() if study.search is None else [], study.search
-        missing = [job.trial for job in jobs] if search is None else search.trials_of_options()
-        _check_code(study, (*missing, *search.baseline_trials) if search else missing)
-        check_layers(study, missing)
-        settings = [trial.settings for trial in missing]
-        local = _here_if_inline(settings, machine, local=self.arguments.local)
-        _prepare(study, settings, machine)
-        if local is None:
-            from .step_times import short_grid_seconds  # noqa: PLC0415 -- not needed if the user decides
-
-            trained, times = missing[: self.arguments.max_trials], TimeEstimator(store.trials(), study.trials)
-            shares = {
-                job.trial.id: job.earlier.share_left(job.trial.settings)
-                for job in jobs
-                if job.earlier is not None
-            }
-            seconds = short_grid_seconds(study, trained, times, machine, shares)
-            local = seconds is not None
-            if seconds is not None and missing:
-                listener.training_here(len(trained), seconds)
-        record = {
-            "text": study.document.text,
-            "overrides": list(study.document.overrides),
-            "path": str(study.document.path.absolute()) if study.document.path else None,
-            "own_corpus": study.own_corpus and study.own_corpus.to_dict(),
-            "run": datetime.now(UTC).isoformat(timespec="seconds"),
-            "seeds_before": list(seeds_before(study, store)),
-            "claims": claim_ages(study, store),
-            "other_paths": other_files(study, store),
-        }
-        store.records.save(study.name, record)
-        with on_interrupt(listener.stopping) as stop:
-            merge = partial(store.upkeep.merge_ended, study.name, at_least=MERGED_TOGETHER)
-            self.counter = counter = RunCounter(stop, self.arguments.max_failures, merge)
-            self.listener = Listeners(counter, listener)
-            run = partial(self._run_cohorts, settings=settings, local=local)
-            try:
-                given_up = self._train_grid(jobs, run) if search is None else self._search(run)
-            finally:
-                if lost_gpu() is None:  # otherwise the trial with the failed kernel counts as a death
-                    record_stops(store, counter.unended)
-            if counter.machine_failure is not None:
-                raise MachineError(counter.machine_failure)
-            with storing():  # all outcomes are stored by now, and the next run can merge their files
-                has_record = store.records.load(study.name) is not None
-                if not has_record and len(store.latest_attempts()) < counter.ended.total():
-                    where = store.absolute_place
-                    raise MachineError(f"the results in {where} were removed during the run")
-                store.upkeep.compact()
-            summary = _summary(study, store, counter, given_up)
-        return replace(summary, stop_signal=stop.stop_signal)
-
-    def _jobs(self) -> list[Job]:
-        """Return a job for each missing trial of a grid, in the order in which the jobs should start.
-
-        A trial comes last if the last two processes that trained it died.
-        """
-        study, store, arguments = self.study, self.store, self.arguments
-        # read before the outcomes: an attempt that ends in between has a lease that says so
-        last = store.last_numbers()
-        statuses = {trial: status for trial, (status, _) in store.latest_attempts().items()}
-        missing = trials_to_run(
-            study, store, statuses, only=arguments.trial_ids, retry_failed=arguments.retry_failed
-        )
-        folder, earlier = store.files.checkpoints_folder(STARTS_FILE), EarlierTrials(store)
-        turns = start_turns(study)
-        last_turn = max(turns.values(), default=0) + 1
-        turns |= {trial.id: last_turn for trial in missing if dies_often(folder / trial.id)}
-        return [
-            Job(
-                trial=trial,
-                attempt=last.get(trial.id, -1) + 1,
-                run=self.run_id,
-                keep_weights=study.header.keep_weights,
-                keep_checkpoint=study.header.keep_checkpoints,
-                earlier=earlier.find(trial),
-                turn=turns[trial.id],
-            )
-            for trial in sorted(missing, key=lambda trial: turns[trial.id])
-        ]
-
-    def _run_cohorts(
-        self, source: CohortSource, *, settings: Sequence[TrialSettings], local: bool
-    ) -> list[str]:
+    def _run_cohorts(self, source: CohortSource) -> list[str]:
         study, store, machine, stop = self.study, self.store, self.machine, self.counter.stop
         metric = study.search.settings.objectives[0].name if study.search else None
-        if local:
+        if self.arguments.local:
             run_local(source, store, machine, self.listener, stop, metric=metric)
             return []
         from .planning import count_at_once  # noqa: PLC0415 -- only a GPU that trials share needs it
         from .ray_cluster import run_cohorts  # noqa: PLC0415 -- Ray is loaded only where it runs
 
-        at_once, max_trials = count_at_once(study, settings, machine.most_packed), self.arguments.max_trials
+        settings, max_trials = self.settings, self.arguments.max_trials
+        at_once = count_at_once(study, settings, machine.most_packed)
         at_once = at_once if max_trials is None else min(at_once, max_trials)
         held = [as_long_as_data(each, study.own_corpus) for each in settings]
         return run_cohorts(
             source, store, machine, self.listener, stop, settings=held, at_once=at_once, metric=metric
         )
 
-    def _train_grid(self, free: list[Job], run: RunCohorts) -> list[str]:
+    def train_grid(self, free: list[Job]) -> list[str]:
         """Train the trials of a grid, at most `max_trials`."""
         elsewhere, given_up = dict[str, ClaimedElsewhere](), list[str]()
         jobs, max_trials = {job.trial.id: job for job in free}, self.arguments.max_trials
@@ -384,7 +396,7 @@ class _Round:
         while free and left > 0 and not self.counter.stop.requested:
             now, free = free[:left], free[left:]
             self.listener.on_planned([job.trial for job in now])
-            given_up += run(GridCohorts(now, pack=self.machine.most_packed))
+            given_up += self._run_cohorts(GridCohorts(now, pack=self.machine.most_packed))
             taken_now = self.counter.pop_claimed_elsewhere()
             # trials that other drivers have taken do not count against `max_trials`
             left -= len(now) - len(taken_now)
@@ -396,7 +408,7 @@ class _Round:
                     del elsewhere[trial]
         return given_up
 
-    def _search(self, run: RunCohorts) -> list[str]:
+    def train_search(self) -> list[str]:
         """Run a search until its budget is used. It ends earlier if `max_trials` trials have ended."""
         from .search.search import Search  # noqa: PLC0415 -- Optuna is loaded for searches only
 
@@ -413,7 +425,7 @@ class _Round:
                 gone=gone,
             )
             if source.has_next():  # otherwise no worker starts
-                given_up += run(source)
+                given_up += self._run_cohorts(source)
             taken_now = self.counter.pop_claimed_elsewhere()
             if not taken_now or self.counter.ended.total() == max_trials:
                 return given_up
@@ -427,9 +439,9 @@ class _Round:
         Other drivers have claimed them. The wait also ends when all these trials have ended, or when a stop
         is requested. Return the number of the dead owner's last attempt, or -1, by free trial.
         """
-        waiting, shown = dict(trials), set[ClaimedElsewhere]()
+        waiting, shown, leases = dict(trials), set[ClaimedElsewhere](), self.store.leases(self.run_id)
         while waiting and not self.counter.stop.requested:
-            found = {trial: self.leases.find(trial, each.attempt) for trial, each in waiting.items()}
+            found = {trial: leases.find(trial, each.attempt) for trial, each in waiting.items()}
             stored = self.store.last_numbers() if any(each and each.ended for each in found.values()) else {}
             free: dict[str, int] = {}
             for trial, state in found.items():
@@ -446,7 +458,7 @@ class _Round:
             if waiting and shown != (now := set(waiting.values())):
                 self.listener.waiting(list(waiting.values()))
                 shown = now
-            time.sleep(self.leases.poll_s)
+            time.sleep(leases.poll_s)
         return {}
 
 

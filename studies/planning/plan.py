@@ -42,7 +42,7 @@ from .data_facts import DataFacts, Locate, find_data_facts
 from .memory_estimates import StepMemory, step_memory
 from .reused_trials import StaleTrial, find_stale_trials
 from .status import (
-    outcomes_elsewhere,
+    count_points_elsewhere,
     rungs_of,
     stored_outcomes,
     study_outcomes,
@@ -84,9 +84,9 @@ class ReachLimit:
             does = f"{self.layers} layer{'s reach' if self.layers > 1 else ' reaches'}"
         one = next(iter(self.max_lengths)) if len(self.max_lengths) == 1 else None
         where = f" on {one}" if one else ""
-        bounds = ", ".join(f"{length} on {task}" for task, length in self.max_lengths.items())
-        bound = f"no length beyond {self.max_lengths[one]}" if one else f"no length beyond {bounds}"
-        return f"{_listed(self.labels)}{where}: {does} {far}, so {bound} can be learnt"
+        of_tasks = ", ".join(f"{length} on {task}" for task, length in self.max_lengths.items())
+        bound = self.max_lengths[one] if one else of_tasks
+        return f"{_listed(self.labels)}{where}: {does} {far}, so no length beyond {bound} can be learnt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,8 +279,7 @@ class Plan:
     @property
     def resumed_from(self) -> Mapping[str, EarlierTrial]:
         """The earlier trials from which trials continue, by the id of the later one."""
-        found = ((each.trial.id, each.resumed_from) for each in self.trials)
-        return {trial: earlier for trial, earlier in found if earlier is not None}
+        return {each.trial.id: each.resumed_from for each in self.trials if each.resumed_from is not None}
 
     def __str__(self) -> str:
         return import_module("..plan_text", __package__).format_plan(self)
@@ -363,7 +362,7 @@ def make_plan(
         reach_limits=predict_reach_limits(labelled),
         insufficient_reach=_find_insufficient_reach(labelled),
         over_budget=model_costs(study, group_by_model(study, study.source.over_budget), estimator, {}),
-        elsewhere=_count_points_elsewhere(study, outcomes),
+        elsewhere=count_points_elsewhere(study, outcomes),
         stale={trial: each for trial, each in stale.items() if only is None or trial in only},
         max_seeds_note=describe_max_seeds(study, store),
         timed_devices=timed_devices(study, outcomes),
@@ -404,12 +403,6 @@ def _flops_left(planned: Iterable[PlannedTrial]) -> float:
         if one.share_left is not None:
             left[Kind(one.trial.common)] += one.share_left
     return sum(count * max_trial_flops(kind.settings) for kind, count in left.items())
-
-
-def _count_points_elsewhere(study: Study, outcomes: pl.DataFrame) -> int:
-    """Count the points of a search that other studies have trained."""
-    levels = map(json.loads, outcomes_elsewhere(study, outcomes)["factors"])
-    return len({tuple(map(each.get, study.dimensions)) for each in levels})
 
 
 def _costliest(trials: Sequence[Trial]) -> list[Trial]:
@@ -505,12 +498,10 @@ def model_costs(
     `steps` has the step memory by trial id; without it a model's memory is None.
     """
     label, budget, apart = model_labeller(study), study.budget, factors_of_sizes(study)
-    models: list[ModelCost] = []
+    models, sizes = list[ModelCost](), study.source.size_matches
     for group in groups:
         time = total_time(map(estimator.estimate, group))
-        matches = [
-            study.source.size_matches[trial.id] for trial in group if trial.id in study.source.size_matches
-        ]
+        matches = [sizes[trial.id] for trial in group if trial.id in sizes]
         kinds = first_of_each_kind(group)
         settings = [trial.settings for trial in kinds]
         parameters, flops = list(map(parameter_count, settings)), list(map(step_flops, settings))

@@ -78,9 +78,7 @@ class StudyStatus:
         """
         counts = self.counts
         parts = [f"{counts['done']:,} of {plural(self.total, 'trial')} done"]
-        parts += [
-            f"{counts[status]} {status}" for status in ("failed", "pruned", "incomplete") if counts[status]
-        ]
+        parts += [f"{counts[each]} {each}" for each in ("failed", "pruned", "incomplete") if counts[each]]
         parts += [f"{self.left} left" + (f", {len(self.started)} of them begun" if self.started else "")]
         if self.added:
             ended = Counter(self.added.values())
@@ -293,11 +291,12 @@ def count_devices(outcomes: pl.DataFrame) -> dict[str, int]:
     return dict(outcomes.group_by("device").len().sort("device").iter_rows())
 
 
-def outcomes_elsewhere(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the outcomes of a search's points that other studies have trained; empty for a grid."""
+def count_points_elsewhere(study: Study, outcomes: pl.DataFrame) -> int:
+    """Count the points of a search that other studies have trained; 0 for a grid."""
     if study.search is None:
-        return outcomes.clear()
-    return _elsewhere(study, outcomes, _own_outcomes(study, outcomes))
+        return 0
+    levels = map(json.loads, _elsewhere(study, outcomes, _own_outcomes(study, outcomes))["factors"])
+    return len({tuple(map(each.get, study.dimensions)) for each in levels})
 
 
 def _own_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = False) -> pl.DataFrame:
@@ -424,8 +423,5 @@ def unfinished_in_search(study: Study, store: Store, stored: Collection[str]) ->
 
 def started_trials(study: Study, store: Store, stored: Iterable[str]) -> tuple[str, ...]:
     """Return the trials of a grid that have a checkpoint but no outcome; empty for a search."""
-    trials = study.trials if study.search is None else ()
-    if not (begun := store.files.trials_with_checkpoint(trial.id for trial in trials)):
-        return ()
-    begun.difference_update(stored)
-    return tuple(trial.id for trial in trials if trial.id in begun)
+    begun = store.files.trials_with_checkpoint(trial.id for trial in study.trials).difference(stored)
+    return tuple(trial.id for trial in study.trials if trial.id in begun)
