@@ -99,8 +99,8 @@ def pick_cells(spec: PickKeys, subject: ResultSubject) -> Picks:
     for trial in subject.trials:
         rivals.setdefault(place_of(trial.levels, spec.over), {})[place_of(trial.levels)] = trial.levels
     values: dict[Place, list[float]] = {}
-    for each in subject.observe(spec.pick_by).values:
-        values.setdefault(place_of(each.levels), []).append(each.value)
+    for trial, value in subject.observe(spec.pick_by).values:
+        values.setdefault(place_of(trial.levels), []).append(value)
     picks: dict[Place, Pick] = {}
     for tried in rivals.values():
         if best := best_of(spec.pick_by, {place: values[place] for place in tried if place in values}):

@@ -152,11 +152,11 @@ def collect_scores(spec: ScoreKeys, subject: ResultSubject) -> Scores:
     for metric in spec.value:
         observations = subject.observe(metric)
         by_place = dict[tuple[str, str], list[float]]()
-        for each in observations.values:
-            task = ", ".join(level_text(each.levels[name]) for name in spec.tasks)
+        for trial, value in observations.values:
+            own = trial.levels
+            task = ", ".join(level_text(own[name]) for name in spec.tasks)
             zero, one = bounds_of(spec, metric, task) or (0.0, 1.0)
-            score = (each.value - zero) / (one - zero)
-            by_place.setdefault((level_text(each.levels[factor]), task), []).append(score)
+            by_place.setdefault((level_text(own[factor]), task), []).append((value - zero) / (one - zero))
         for task in names:
             zero, one = bounds_of(spec, metric, task) or (0.0, 1.0)
             low, high = sorted((end - zero) / (one - zero) for end in find_metric(metric).bounds)

@@ -128,28 +128,14 @@ def _column(levels: Sequence[Level | None]) -> pl.Series:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
-    """The value that one trial has for a metric, with the trial's levels."""
-
-    trial: str
-    value: float
-    levels: Mapping[str, Level]
-
-    @property
-    def seed(self) -> int:
-        """Return the trial's seed, by which the values of two cells are paired."""
-        return int(self.levels[SEED])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Observations:
-    """The values of a metric over the selected trials.
+    """The values of a metric over the selected trials, each with its trial.
 
     `gaps` counts the trials without a value, by status, and `whys` has status and reason of each. `trials`
     are all ids, `cells` the number of combinations of levels.
     """
 
-    values: tuple[Observation, ...]
+    values: tuple[tuple[Trial, float], ...]
     gaps: Counter[str]
     whys: Mapping[str, tuple[str, str]]
     trials: tuple[str, ...]
@@ -202,11 +188,11 @@ class ResultSubject:
     def observe(self, metric: str) -> Observations:
         """Return each trial's final value of a metric, and count the trials without a value."""
         frame = trial_values(self.study.name, [trial.id for trial in self.trials], self.outcomes, metric)
-        values, gaps, whys = list[Observation](), Counter[str](), dict[str, tuple[str, str]]()
+        values, gaps, whys = list[tuple[Trial, float]](), Counter[str](), dict[str, tuple[str, str]]()
         found = frame.select("value", "status", "why").rows()
         for trial, (value, status, why) in zip(self.trials, found, strict=True):
             if status == ValueStatus.DONE:
-                values.append(Observation(trial=trial.id, value=value, levels=trial.levels))
+                values.append((trial, value))
             else:
                 gaps[status] += 1
                 whys[trial.id] = status, why
@@ -275,23 +261,20 @@ def model_factors(subject: ResultSubject, metric: str) -> StudyModel:
     from .statistics.factor_effects import FactorModel, TermColumns  # noqa: PLC0415 -- loads NumPy
 
     observations = subject.observe(metric)
-    observed = dict[str, tuple[Level, ...]]()
+    observed, cells = dict[str, tuple[Level, ...]](), [trial.levels for trial, _ in observations.values]
     for name, levels in subject.varied.items():
-        there = {level_key(each.levels[name]) for each in observations.values}
+        there = {level_key(each[name]) for each in cells}
         observed[name] = tuple(level for level in levels if level_key(level) in there)
     varied = [name for name, levels in observed.items() if len(levels) > 1]
     if not varied:
         return StudyModel(observations=observations, observed=observed, model=None)
-    seeds = sorted({each.seed for each in observations.values})
-    trials = {trial: at for at, trial in enumerate(dict.fromkeys(each.trial for each in observations.values))}
+    seeds = sorted({trial.seed for trial, _ in observations.values})
+    trials = {name: at for at, name in enumerate(dict.fromkeys(trial.id for trial, _ in observations.values))}
     numbers = {name: {level_key(level): at for at, level in enumerate(observed[name])} for name in varied}
     columns = TermColumns(
-        levels={
-            name: [numbers[name][level_key(each.levels[name])] for each in observations.values]
-            for name in varied
-        },
-        seeds=[seeds.index(each.seed) for each in observations.values],
-        trials=[trials[each.trial] for each in observations.values],
+        levels={name: [numbers[name][level_key(each[name])] for each in cells] for name in varied},
+        seeds=[seeds.index(trial.seed) for trial, _ in observations.values],
+        trials=[trials[trial.id] for trial, _ in observations.values],
     )
-    model = FactorModel(columns, [each.value for each in observations.values])
+    model = FactorModel(columns, [value for _, value in observations.values])
     return StudyModel(observations=observations, observed=observed, model=model)

@@ -234,7 +234,7 @@ def _factor_means(found: StudyModel, factors: Mapping[str, tuple[Level, ...]], m
         p = format_p(effect.p) if effect and effect.p is not None else ""
         words = ", ".join(filter(None, (share, p)))
         groups.append(FactorMeans(name=one_line(name), text=words, means=tuple(bars)))
-    values = [each.value for each in found.observations.values]
+    values = [value for _, value in found.observations.values]
     return Effects(factors=tuple(groups), center=mean(values) if values else None)
 
 

@@ -253,10 +253,8 @@ def fit_laws(spec: LawKeys, subject: ResultSubject) -> Laws:
     Which cells are held out follows from all planned cells, whether they have a result or not.
     """
     observations, picked = subject.observe(spec.value), pick_cells(spec, subject)
-    costs = {each.trial: each.value for each in subject.observe(spec.x).values if each.value > 0}
-    values = {
-        each.trial: each.value for each in observations.values if each.value > 0 and each.trial in costs
-    }
+    costs = {trial.id: value for trial, value in subject.observe(spec.x).values if value > 0}
+    values = {trial.id: value for trial, value in observations.values if value > 0 and trial.id in costs}
     keys = map(level_key, subject.levels[spec.series]) if spec.series else ("",)
     cells, unplaced = {key: list[LawCell]() for key in keys}, 0
     planned: dict[Place, list[Trial]] = {}  # the trials of a cell, at all levels of the factors in `over`
@@ -300,7 +298,7 @@ def fit_laws(spec: LawKeys, subject: ResultSubject) -> Laws:
         series={key: _fit(spec, sorted(own, key=attrgetter("planned_cost"))) for key, own in cells.items()},
         observations=observations,
         notes=(*notes, *pick_note(spec, subject, picked, varied)),
-        unfit=sum(each.trial not in values for each in observations.values),
+        unfit=sum(trial.id not in values for trial, _ in observations.values),
     )
 
 
