@@ -118,7 +118,7 @@ class Scores:
 
     `runs` maps the name of a method to a list of scores for each task. `sign` is −1 if lower is better; for
     scores with bounds it is always 1. `limits` are the lowest and the highest possible score on each task.
-    `gaps` counts the `planned` trials without a value, by status. `trials` are all selected trials.
+    `gaps` counts the `planned` trials without a value, by status.
     """
 
     tasks: tuple[str, ...]
@@ -127,7 +127,6 @@ class Scores:
     limits: tuple[tuple[float, float], ...]
     gaps: Counter[str]
     planned: int
-    trials: tuple[str, ...]
 
     def lost(self, method: str) -> tuple[str, ...]:
         """Return the tasks on which no run of a method has a value."""
@@ -147,8 +146,7 @@ def collect_scores(spec: ScoreKeys, subject: ResultSubject) -> Scores:
     _, factor = spec.methods
     methods = [level_text(level) for level in levels[factor]]
     found: dict[str, list[tuple[float, ...]]] = {method: [] for method in methods}
-    gaps, planned, trials, tasks = Counter[str](), 0, dict[str, None](), list[str]()
-    limits = list[tuple[float, float]]()
+    gaps, planned, tasks, limits = Counter[str](), 0, list[str](), list[tuple[float, float]]()
     for metric in spec.value:
         observations = subject.observe(metric)
         by_place = dict[tuple[str, str], list[float]]()
@@ -167,7 +165,6 @@ def collect_scores(spec: ScoreKeys, subject: ResultSubject) -> Scores:
                 found[method].append(tuple(sorted(by_place.get((method, task), ()))))
         gaps += observations.gaps
         planned += observations.planned
-        trials |= dict.fromkeys(observations.trials)
     is_less = not spec.bounds and any(find_metric(name).higher_is_better is False for name in spec.value)
     return Scores(
         tasks=tuple(tasks),
@@ -176,7 +173,6 @@ def collect_scores(spec: ScoreKeys, subject: ResultSubject) -> Scores:
         limits=tuple(limits),
         gaps=gaps,
         planned=planned,
-        trials=tuple(trials),
     )
 
 

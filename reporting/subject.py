@@ -131,15 +131,12 @@ def _column(levels: Sequence[Level | None]) -> pl.Series:
 class Observations:
     """The values of a metric over the selected trials, each with its trial.
 
-    `gaps` counts the trials without a value, by status, and `whys` has status and reason of each. `trials`
-    are all ids, `cells` the number of combinations of levels.
+    `gaps` counts the trials without a value, by status, and `whys` has status and reason of each.
     """
 
     values: tuple[tuple[Trial, float], ...]
     gaps: Counter[str]
     whys: Mapping[str, tuple[str, str]]
-    trials: tuple[str, ...]
-    cells: int
 
     @property
     def planned(self) -> int:
@@ -196,9 +193,7 @@ class ResultSubject:
             else:
                 gaps[status] += 1
                 whys[trial.id] = status, why
-        ids = tuple(dict.fromkeys(trial.id for trial in self.trials))
-        cells = len({trial.cell for trial in self.trials})
-        return Observations(values=tuple(values), gaps=gaps, whys=whys, trials=ids, cells=cells)
+        return Observations(values=tuple(values), gaps=gaps, whys=whys)
 
     def fixed(self, shown: Iterable[str | None]) -> Mapping[str, Level]:
         """Return the levels that all trials share, of factors that vary in the study and are not `shown`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
@@ -234,8 +234,9 @@ def subject_curve(
     y: Axis,
     panels: tuple[Panel, ...],
     own_scales: bool = False,
+    trials: Collection[str] | None = None,
 ) -> Curve:
-    """Return a figure of the trials in `found`, with notes on properties that their numbers share.
+    """Return a figure of `trials` (default: all), with notes on properties that their numbers share.
 
     `caption` is the default, which names the `fixed` levels. A caption of the study file does not, so a note
     does. The other notes are on the `metrics`, then `notes` about the marks, then on trials without a value.
@@ -252,7 +253,7 @@ def subject_curve(
         x=x,
         y=y,
         panels=panels,
-        provenance=subject.provenance(found.trials),
+        provenance=subject.provenance(trials),
         own_scales=own_scales,
     )
 

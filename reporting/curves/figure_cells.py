@@ -183,6 +183,7 @@ class FigureCells:
             y=Axis(title=self.axis_title(roles["y"]) if "y" in roles else title, log=log_y),
             panels=panels,
             own_scales=own_scales,
+            trials=self.trials,
         )
 
     def placeholders(self, panel: int) -> dict[tuple[object, object], str]:

@@ -60,7 +60,7 @@ class AggregateTable(ScoreKeys, TableKind):
                 tuple(_cells(level_text(level), self, scores, tuple(columns), notes)) for level in levels
             ),
             footnotes=notes.as_tuple(),
-            provenance=subject.provenance(scores.trials),
+            provenance=subject.provenance(),
             keys=tuple(ColumnKey(metric=",".join(self.value), level=name) for name in columns),
             spread="ci",
         )

@@ -313,7 +313,8 @@ def _sentences(
     factors, seeds = subject.varied, len(subject.levels[SEED])
     fixed = subject.fixed((*factors, SEED))
     at = f", at {describe_levels(fixed)}" if fixed else ""
-    size = f"{plural(len(factors), 'factor')} over {plural(found.observations.cells, 'cell')}{at}"
+    cells = plural(len({trial.cell for trial in subject.trials}), "cell")
+    size = f"{plural(len(factors), 'factor')} over {cells}{at}"
     blocks = f"{seeds} seeds as blocks" if seeds > 1 else "one seed"
     yield f"{caption_start(spec.caption, [metric])}: effects of {size}, with {blocks}."
     yield from subject.difference([metric])
@@ -341,7 +342,7 @@ def _sentences(
             else "."
         )
     yield from subject.omitted(found.observations.gaps, found.observations.planned)
-    if count := found.observations.planned - len(found.observations.trials):
+    if count := len(subject.trials) - len({trial.id for trial in subject.trials}):
         yield f"{count} combinations of cell and seed share their trial with another cell, and count once."
 
 

@@ -150,7 +150,7 @@ class ScalingTable(LawKeys, TableKind):
             columns=tuple(columns),
             cells=tuple(map(tuple, rows)),
             footnotes=notes.as_tuple(),
-            provenance=subject.provenance(found.observations.trials),
+            provenance=subject.provenance(),
             keys=tuple(ColumnKey(metric=metric.name, level=text) for text in columns),
             spread="ci",
         )
