@@ -341,10 +341,9 @@ _PAGES: Sequence[tuple[str, Any]] = (
     ("study coordinates", StudyCoordinates),
     _page(
         "study show",
-        "A study's settings. With --best, it is the table of its best points. The name of a value that other "
-        "levels of a factor override ends in its level: `task.lengths[task=parity]`. `design` has the "
-        "settings from which its cells follow, and `sizes` the size that `match` solves for each model, if "
-        "any.",
+        "A study's settings. With --best, it is the table of its best points. If other levels of a factor "
+        "override a value, its name ends in its level: `task.lengths[task=parity]`. `design` has settings "
+        "that generate the cells, and `sizes` the size that `match` solves for each model, if any.",
         study=str,
         title=str,
         paper=str | None,

@@ -7,7 +7,7 @@ import json
 from .study import load_study
 
 _TEXT = '''\
-# What is asked, in a sentence: reports begin with this comment.
+# The question of this study, in a sentence. Reports begin with this comment.
 
 [study]
 name = {name}    # results are stored and found under this name
@@ -18,18 +18,18 @@ recipe = "2 * ({{mixer}} >> ff(64))"    # {{mixer}} is filled with each level of
 d_model = 32    # width of the model
 
 [task]
-name = "reverse"    # activemem list tasks has all; activemem show NAME has a task's keys
+name = "reverse"    # all tasks: activemem list tasks; the keys of a task: activemem show NAME
 
 [train]
 optimizer = {{ name = "adam", lr = 2e-3 }}
-epochs = 20    # after each, metrics and a checkpoint are stored; activemem study show FILE has all other keys
+epochs = 20    # each ends with an evaluation and a checkpoint; all other keys: activemem study show FILE
 
-# Every level of each factor meets every level of the others: 3 mixers x 2 seeds = 6 trials.
+# All combinations of levels are trained: 3 mixers x 2 seeds = 6 trials.
 [factors]
 mixer = [
     "sa(heads=2, head_width=16)",
     "conv(k=5)",
-    "sa(heads=2, head_width=16) + conv(k=5)",    # two blocks side by side, added
+    "sa(heads=2, head_width=16) + conv(k=5)",    # the sum of two blocks
 ]
 seed = [0, 1]
 
@@ -37,9 +37,9 @@ seed = [0, 1]
 [[table]]
 name = "lengths"
 rows = "mixer"
-value = "max_length"    # activemem list metrics has all
+value = "max_length"    # all metrics: activemem list metrics
 
-# A sentence that the results confirm, refute or leave undecided: activemem claim check NAME
+# A statement that the results confirm, refute or leave undecided: activemem claim check NAME
 [[claim]]
 name = "convolution helps attention"
 holds = """

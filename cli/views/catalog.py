@@ -83,7 +83,7 @@ class NameEntry:
 class NameListPage:
     """The output of `list`: the names of one kind. `problems` are plug-ins that cannot be used.
 
-    Of the keys of study files, these are only those of a first study.
+    Keys of study files are only those of a first study.
     """
 
     kind: str

@@ -204,7 +204,7 @@ class ModelCost:
     `at` names the level, such as the task, at which `match` solved the model's size; it is "" if the size is
     the same at all levels.
 
-    Costs are those of its costliest trial, as with the largest vocabulary or batch. `step_flops` counts a
+    Costs are those of its most expensive trial, such as the one with the largest batch. `step_flops` counts a
     training step on sequences of the task's length, or of REFERENCE_TOKENS tokens if the length grows.
     `parameters_at`, `flops_at` and `memory_at` have the levels of that trial if other trials cost less, as in
     `tokens=pretrained`. `memory` is the peak memory of a step, None for a model over the budget. `estimate`
