@@ -70,10 +70,11 @@ def told():
                     "done",
                     None,
                     "",
+                    "a1b2c3d",
                     metrics,
                 )
             )
-    columns = ("trial", "seed", "recipe", "task", "status", "reason", "device", "metrics")
+    columns = ("trial", "seed", "recipe", "task", "status", "reason", "device", "commit", "metrics")
     outcomes = pl.DataFrame(rows, schema=columns, orient="row")
     found, footer = check_claims(study, outcomes), "45 of 144 trials, made up for this page"
     sentences = [*measured_sentences(study), *legend(found), *settings_sentences(study, outcomes), footer]
