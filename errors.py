@@ -11,7 +11,7 @@ ActivememError              a ValueError
         StudyError          a study file, with all of its faults      activemem.studies.text.errors
         InvalidTableError   an invalid table of a file, without lines activemem.studies.text.strict_model
             InvalidSettingsError invalid settings of a trial          activemem.studies.resolve.template
-        ClaimFaultError     a claim's fault, told by a StudyError     activemem.studies.claims.parser
+        ClaimFaultError     a claim's fault, inside a StudyError      activemem.studies.claims.parser
         SettingsError       the settings of a machine                 activemem.cli.machine_settings
         PointError          a point outside the space of a search     activemem.engine.run.search.proposals
         ResourceError       invalid resources of trials               activemem.engine.core.resources

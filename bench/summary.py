@@ -51,7 +51,7 @@ BOUND_MARKS = {
 
 END = "<!-- end -->"
 LAYER = f"`all_attn(N={attention.VECTORS})` behind {attention.SPAN} positions"
-HEADER = ("| ours | beside | ours, ms | theirs, ms | ratio |", "| :-- | :-- | --: | --: | --: |")
+HEADER = ("| ours | compared with | ours, ms | theirs, ms | ratio |", "| :-- | :-- | --: | --: | --: |")
 TRIALS = 200
 """The number of empty trials."""
 

@@ -71,8 +71,8 @@ def limits() -> str:
         ("open parentheses", MAX_DEPTH),
         ("digits of a number", MAX_DIGITS),
         ("blocks when all repeats are written out", MAX_BLOCKS),
-        ("faults that are told of one recipe", MAX_FAULTS),
-        ("parameters of a model, unless `build` is told otherwise", MAX_PARAMETERS),
+        ("faults that are reported for one recipe", MAX_FAULTS),
+        ("parameters of a model, unless `build` gets another limit", MAX_PARAMETERS),
     )
     return _table(("at most", ""), [(what, f"{most:,}") for what, most in rows])
 

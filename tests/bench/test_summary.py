@@ -105,7 +105,7 @@ def test_a_package_that_is_not_installed_is_reported_in_place_of_its_row():
 def test_an_exception_takes_the_place_of_its_row_and_other_rows_are_kept():
     printed, told = run(RAISING)
     bounds = [
-        "| ours | beside | ours, ms | theirs, ms | ratio |",
+        "| ours | compared with | ours, ms | theirs, ms | ratio |",
         "| :-- | :-- | --: | --: | --: |",
         "| a step | a bound | 5 | 4 | 1.25 |",
     ]
