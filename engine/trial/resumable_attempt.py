@@ -404,10 +404,7 @@ class Attempt:
     def _limited(self, seconds: float | None) -> Iterator[None]:
         """Within this context, limit the training to `seconds`. If the process dies, record a report."""
         folder = self._checkpoint.folder
-        with (
-            failures.recording_crashes(folder) as descriptor,
-            interruptible(seconds, descriptor),
-        ):
+        with failures.recording_crashes(folder) as descriptor, interruptible(seconds, descriptor):
             yield
 
     def _between_steps(self, training: Training) -> None:
@@ -444,12 +441,8 @@ class Attempt:
     # -- texts
 
     def _measured(self, training: Training) -> Totals:
-        return measured_totals(
-            self._totals,
-            training,
-            self._device,
-            device_suffix=self._device_suffix + self._tries.device_suffix,
-        )
+        suffix = self._device_suffix + self._tries.device_suffix
+        return measured_totals(self._totals, training, self._device, device_suffix=suffix)
 
     def _place(self) -> str:
         return f"at epoch {self._totals.epochs + 1}{self._tries.device_suffix}"
