@@ -116,8 +116,8 @@ MAX_QUOTE_LENGTH = 40
 class ActivememError(ValueError):
     """The base class of this package's errors; messages name the expected value and the given value.
 
-    The message quotes text of others and is safe to show: a stand-in replaces each control character except
-    line ends and tabs.
+    A message may quote foreign text, and is safe to print: each control character except line ends and tabs
+    is replaced.
     """
 
     def __str__(self) -> str:

@@ -284,7 +284,7 @@ def check_part(faults: Collection[str]) -> None:
 def load_plugin(path: Path | str) -> ModuleType:
     """Load a plug-in from a file once; raise PluginError if the file is missing or raises an exception.
 
-    Log a warning if it imports modules beside it, which trial ids do not cover.
+    Log a warning if it imports modules next to it, which trial ids do not cover.
     """
     check_arguments(argument_fault("path", path, (str, Path), "the path of a plug-in"), error=PluginError)
     path = Path(path)

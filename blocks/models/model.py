@@ -409,8 +409,8 @@ def build(
       `project_first_cluster`
 
     A transducer gives a model of a source and a target, both of symbols. Weights are drawn from `generator`
-    (CPU), or from the global one; modules of torch, such as `nn.Linear`, keep torch's rule. Paddings begin
-    Glorot uniform, norms with gain 1 and offset 0.
+    (CPU), or from the global one; modules of torch, such as `nn.Linear`, keep torch's rule. Padding vectors
+    start Glorot uniform, norms with gain 1 and offset 0.
 
     A model with more than `max_parameters` parameters is refused before anything is allocated. None sets no
     limit. Raise RecipeError for a wrong text, and BuildError with all reasons for a model that cannot be

@@ -136,7 +136,7 @@ def run_study(
     - StoreError: results cannot be stored.
     - PluginError: a block of a plug-in sees later tokens of a causal task, or raises an exception; or the
       code of a part was edited after the study was loaded.
-    - ParameterGroupError, LossTermError: a group of weights or a loss term names what a model does not have.
+    - ParameterGroupError, LossTermError: a group of weights or a loss term matches nothing in a model.
     - TaskError: a model cannot read its test sequences.
     - PrecisionError, CompileModeError: the device does not support a precision or a mode of torch's compiler.
     - DataError: a corpus is missing or altered.

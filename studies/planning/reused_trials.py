@@ -95,10 +95,10 @@ def keep_stale_trials(
 ) -> dict[str, StaleTrial]:
     """Keep the stored results of trials although their plug-ins were edited.
 
-    The edits must be ones that change no result. The source of a plug-in is part of a trial's id. So each
-    outcome is copied to the id that the trial has now; the rows still record the original source. Return the
-    copied trials by current id, also of seeds that were added later. `trials` restricts them to these current
-    ids. Trials that another process is training are skipped.
+    The edits must not change any result. The source of a plug-in is part of a trial's id. So each outcome is
+    copied to the id that the trial has now; the rows still record the original source. Return the copied
+    trials by current id, also of seeds that were added later. `trials` restricts them to these current ids.
+    Trials that another process is training are skipped.
     """
     check_arguments(
         study_fault(study),
