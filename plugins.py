@@ -14,7 +14,7 @@ import linecache
 import logging
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -413,6 +413,13 @@ def loading_advice(owner: str) -> str:
     if is_inline(owner):
         return "put what it registers into a plug-in file, and load the file"
     return f"load it with --plugin {owner}, or load_plugin in Python" if owner.endswith(".py") else ""
+
+
+def owners_to_load(owners: Iterable[str]) -> list[str]:
+    """Return which of these files, scripts and cells of stored code are not loaded here, sorted."""
+    here = {file.path.name for file in _files.values()}
+    here |= {code.rpartition(" ")[0] for code in inline_codes()}
+    return sorted({owner for owner in owners if loading_advice(owner)} - here)
 
 
 def note_broken(owner: str, message: str, entry: str = "") -> None:

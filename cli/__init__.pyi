@@ -13,6 +13,7 @@ from .live.watch import print_end as print_end
 from .live.watch import watch_study as watch_study
 from .machine_settings import open_results as open_results
 from .missing_results import no_models_note as no_models_note
+from .missing_results import note_lacking_plugins as note_lacking_plugins
 from .missing_results import note_missing_results as note_missing_results
 from .missing_results import note_old_values as note_old_values
 from .missing_results import note_other_results as note_other_results

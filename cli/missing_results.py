@@ -175,11 +175,7 @@ def note_stale_trials(results: reporting.StudyResults) -> None:
             have = f"the store has {plural(other, 'trial')} of other versions of {study.name}"
             print_stderr(f"{have} ({why}), which are not counted")
         return
-    for owner, trials in trials_by_lacking_plugin(study, store).items():
-        need = "needs" if len(trials) == 1 else "need"
-        advice = loading_advice(owner) or "install it"
-        told = f"{plural(len(trials), 'stored trial')} of {study.name} {need} {owner}, which is not loaded"
-        print_stderr(f"{told}; to see whether the study has them, {advice}")
+    note_lacking_plugins(study, store)
     is_from_file = study.document.path is not None
     if (is_from_file and study.document.overrides) or not (stale := other_versions(study, store)):
         return
@@ -205,6 +201,14 @@ def note_stale_trials(results: reporting.StudyResults) -> None:
     why = describe_changed_settings(latest, study) or "other seeds, file, data, code or --set"
     reused = ", unless --keep-stale has reused them" if any(each.common.code for each in latest) else ""
     print_stderr(f"{have} ({why}), which are kept but not counted{reused}; to list them: {see}")
+
+
+def note_lacking_plugins(study: Study, store: Store) -> None:
+    """Print a note to standard error on stored trials under a study's name whose plug-ins are not loaded."""
+    for owner, trials in trials_by_lacking_plugin(study, store).items():
+        need = "needs" if len(trials) == 1 else "need"
+        told = f"{plural(len(trials), 'stored trial')} of {study.name} {need} {owner}, which is not loaded"
+        print_stderr(f"{told}; to see whether the study has them, {loading_advice(owner)}")
 
 
 def note_old_values(study: Study, store: Store) -> None:

@@ -266,12 +266,14 @@ def stale_sentences(study: Study, outcomes: pl.DataFrame, metrics: Collection[st
         if reused := _count_other_versions(study, outcomes, code):
             trials, owner = plural(reused, "trial"), code_owner(code)
             found.append(f"{trials} of another version of {owner}, reused by study run --keep-stale.")
-    commits = study_outcomes(study, outcomes)["commit"].fill_null("")
+    commits = study_outcomes(study, outcomes).filter(status="done")["commit"].drop_nulls()
     edited = commits.filter(commits.str.contains("+", literal=True))
-    if len(edited) and commits.n_unique() > 1:
-        trials, others = plural(len(edited), "trial"), len(commits) - len(edited)
-        names = ", ".join(edited.unique().sort())
-        found.append(f"Trained by activemem with uncommitted changes: {trials} ({names}); without: {others}.")
+    if 0 < len(edited) < len(commits):
+        names, others = ", ".join(edited.unique().sort()), len(commits) - len(edited)
+        found.append(
+            f"Trials of this study by activemem with uncommitted changes: {len(edited)} ({names}); "
+            f"without: {others}."
+        )
     return (*map(one_line, found), *old_values_sentences(study, outcomes, metrics))
 
 

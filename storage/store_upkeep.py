@@ -66,7 +66,16 @@ _WRITTEN_AGAIN: Final = (*MEASURED_LATER, "tuned_outputs", "taken")
 
 
 def _replace(place: Place, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> int:
-    write_merged(place, dataset, partition, merge(dataset, contents), contents)
+    """Merge files of a partition; warn of done trials of which copies of the store have different values."""
+    merged = merge(dataset, contents)
+    if dataset == "trials":
+        found = scan(dataset, batches(contents), SCHEMAS[dataset].names())
+        for trial, attempt, commits in _conflicts(found, "trial", "attempt").iter_rows():
+            (kept,) = merged.filter(trial=trial, attempt=attempt).iter_rows(named=True)
+            told = "trial %s was trained twice, by %s, with different values; only that of %s is kept, by %s"
+            ended = f"{kept['finished']:%Y-%m-%d %H:%M:%S} UTC"
+            _log.warning(told, trial, _listed_commits(commits), ended, kept["commit"] or "an unknown commit")
+    write_merged(place, dataset, partition, merged, contents)
     remove_merged(place, dataset, partition, contents)
     return len(contents)
 
@@ -74,14 +83,9 @@ def _replace(place: Place, dataset: str, partition: Path, contents: Mapping[Path
 def merge(dataset: str, contents: Mapping[Path, bytes]) -> pl.DataFrame:
     """Merge the rows of several files of a partition into one sorted frame.
 
-    Outdated copies are left out, with a warning if a copy of a store had other values of a done trial. The
-    rows are in one chunk, because many small chunks are slow.
+    Outdated copies are left out. The rows are in one chunk, because many small chunks are slow.
     """
     found = scan(dataset, batches(contents), SCHEMAS[dataset].names()).collect().rechunk()
-    if dataset == "trials":
-        for trial, _, commits in _conflicts(found.lazy(), "trial", "attempt").iter_rows():
-            told = "trial %s was trained twice, by %s, with different values; what ended first is left out"
-            _log.warning(told, trial, _listed_commits(commits))
     frame = latest_copies(found.lazy()).drop(RANK)
     return frame.sort(SORT_KEYS[dataset], maintain_order=True).collect()
 

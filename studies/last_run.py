@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 
 from ..errors import check_arguments, hint
-from ..plugins import inline_codes, is_inline, loaded_files, loading_advice
+from ..plugins import is_inline, loading_advice, owners_to_load
 from ..storage import Store, StoreError, open_store, store_fault
 from ..storage.rows import KEY_COLUMNS
 from .resolve.trial import code_owner
@@ -211,11 +211,9 @@ def _lacking_plugins(name: str, store: Store) -> Iterator[str]:
     # a version is `0.1.0 with mqar.py 1a2b3c4d, …`
     lists = (version.partition(" with ")[2] for version in own["version"].unique())
     used = {code for listed in lists for code in listed.split(", ")}
-    here = {file.path.name for file in loaded_files()} | set(map(code_owner, inline_codes()))
-    for owner in sorted(set(map(code_owner, used)) - here):
-        if advice := loading_advice(owner):
-            what = owner if is_inline(owner) else f"the plug-in {owner}"
-            yield f"the stored trials used {what}: {advice}"
+    for owner in owners_to_load(map(code_owner, used)):
+        what = owner if is_inline(owner) else f"the plug-in {owner}"
+        yield f"the stored trials used {what}: {loading_advice(owner)}"
 
 
 def load_studies(store: Store | str | Path) -> dict[str, Study | StudyError]:

@@ -102,8 +102,10 @@ class Block(nn.Module, ABC):
         """Process x, the next piece of a stream, and return its outputs and the block's next state.
 
         A state is one tensor, with the batch as its first dimension and no gradient; it is None before the
-        first piece. Raise BuildError if the state would grow with the stream.
+        first piece. Raise BuildError if the state would grow with the stream, or is of another batch size.
         """
+        if state is not None and len(state) != len(x):
+            raise BuildError(f"expected a state of batch size {len(x)}, as of the input, got {len(state)}")
         if self.context_length is None and not self.state_is_bounded:
             raise BuildError(
                 f"{type(self).__name__} sees the whole past, so its state would grow without end in a stream"

@@ -521,20 +521,22 @@ def _check_input(name: str, tensor: object, expected: str, last: int | None = No
 
 
 def _check_lengths(lengths: object, inputs: Tensor) -> None:
-    """Raise InputError unless there is a whole number for each sequence, at most its length.
+    """Raise InputError unless there is a whole number for each sequence, from 0 to its length.
 
     The numbers of a tensor on a GPU, or under a transform, are not read.
     """
     batch, longest = inputs.shape[:2]
     if isinstance(lengths, Tensor):
-        fits = lengths.shape == inputs.shape[:1] and not (lengths.is_floating_point() or lengths.is_complex())
+        is_whole = not (lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool)
         is_known = lengths.device.type == "cpu" and not are_operations_rewritten() and type(lengths) is Tensor
-        if fits and not (is_known and max(lengths.tolist(), default=0) > longest):
-            return
+        if lengths.shape == inputs.shape[:1] and is_whole:
+            known = lengths.tolist() if is_known else []
+            if min(known, default=0) >= 0 and max(known, default=0) <= longest:
+                return
         got = shorten(repr(lengths), 60, placeholder=" …")
     else:
         got = describe_value(lengths)
-    expected = f"a tensor of shape ({batch},), a whole number up to {longest} for each sequence"
+    expected = f"a tensor of shape ({batch},), a whole number from 0 to {longest} for each sequence"
     raise InputError(f"lengths: expected {expected}, got {got}")
 
 

@@ -170,6 +170,8 @@ def forget(
     if stale and only:
         raise typer.BadParameter("--stale and --only exclude each other: give one of them")
     trials = studies.stale_part(found, store) if stale else studies.stored_part(found, store, only or ())
+    if stale:
+        cli.note_lacking_plugins(found, store)
     if not (yes or dry_run or as_json) and sys.stdin.isatty():
         stored = store.trials(columns=(*storage.KEY_COLUMNS, "seconds")).filter(storage.has_trial(trials))
         if (seconds := float(stored["seconds"].sum())) > ASKED_ABOVE_S:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from ...storage.files import replacing
 from ...studies.catalog.tasks import LanguageModelSettings
+from ..core.models import write_model_file
 from ..data.text.batches import LINE_START
 from ..data.vocabularies.build import text_vocabulary_from_dict
 from .trained_model import HUB_WEIGHTS, TrainedModel
@@ -28,14 +32,19 @@ from activemem.engine.inference.huggingface import ActivememConfig, ActivememFor
 def write_hub_folder(trained: TrainedModel, path: Path) -> None:
     """Write the model's file and its settings in `config.json`.
 
-    For a language model, also write the tokenizer and the Python classes that load the model. Raise
+    If the weights have changed since the training, the file has the present ones, and no metrics. For a
+    language model, also write the tokenizer and the Python classes that load the model. Raise
     FileExistsError if the folder exists.
     """
     if path.exists():
         raise FileExistsError(f"{path}: expected a new folder, got an existing one")
     with replacing(path) as temporary:
         temporary.mkdir()
-        (temporary / HUB_WEIGHTS).write_bytes(trained.path.read_bytes())
+        before, now = trained.file.weights, trained.module.state_dict()
+        if all(torch.equal(now[name], before[name]) for name in now):
+            (temporary / HUB_WEIGHTS).write_bytes(trained.path.read_bytes())
+        else:
+            write_model_file(temporary / HUB_WEIGHTS, replace(trained.file, weights=now, metrics={}))
         for name, content in _files(trained).items():
             text = content if isinstance(content, str) else json.dumps(content, indent=2) + "\n"
             (temporary / name).write_text(text, encoding="utf-8")

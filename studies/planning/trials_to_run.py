@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from ...errors import nearest_hint
+from ...plugins import owners_to_load
 from ...storage import Store, StoreError
 from ...storage.rows import KEY_COLUMNS, has_trial
 from ...storage.trial_files import STARTS_FILE, begun_trials, read_begun
@@ -431,16 +432,16 @@ def stale_part(study: Study, store: Store) -> frozenset[str]:
 
 
 def trials_by_lacking_plugin(study: Study, store: Store) -> dict[str, set[str]]:
-    """Return the stored trials under a study's name that need a plug-in which is not loaded, by plug-in."""
+    """Return the stored trials under a study's name that need a plug-in which is not loaded, by plug-in.
+
+    Plug-ins are files, scripts and cells; packages are left out, since their names contain their versions.
+    """
     found: dict[str, set[str]] = {}
     rows = store.trials(columns=(*KEY_COLUMNS, "settings")).filter(study=study.name)
     has_plugin = pl.col("settings").str.contains('"code":{"', literal=True)
     for trial, text in rows.filter(has_plugin).select("trial", "settings").iter_rows():
-        try:
-            settings_from_json(text)
-        except StoreError:
-            for code in json.loads(text)["code"].values():
-                found.setdefault(code_owner(code), set()).add(trial)
+        for owner in owners_to_load(map(code_owner, json.loads(text)["code"].values())):
+            found.setdefault(owner, set()).add(trial)
     return found
 
 

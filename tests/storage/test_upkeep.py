@@ -191,7 +191,7 @@ def test_a_trial_that_two_stores_trained_with_different_values_is_reported(
     assert not found.has_faults
     assert Store(root).trials()["host"].to_list() == ["other", "other"]
     Store(root).upkeep.compact()
-    told_once = "was trained twice, by 8b66930 and an unknown commit, with different values; what ended first"
+    told_once = "trained twice, by 8b66930 and an unknown commit, with different values; only that of 2026"
     assert (told_once in caplog.text) == is_merged  # attempts with other numbers both stay
     assert caplog.text.count("was trained twice") == is_merged
 

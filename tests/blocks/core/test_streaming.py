@@ -87,6 +87,17 @@ def test_gradients_end_where_a_piece_begins():
     assert met.tolist() == [True, *[False] * 6]
 
 
+@pytest.mark.parametrize("text", ["lstm(layers=2)", "delta(heads=2, head_width=3)", "conv(k=4)"])
+def test_a_state_of_another_batch_size_is_refused(text):
+    built = model(text)
+    _, stream = built.forward_stream(tokens(), StreamState())
+    for batch in (1, 5):
+        with pytest.raises(
+            BuildError, match=f"expected a state of batch size {batch}, as of the input, got 2"
+        ):
+            built.forward_stream(torch.zeros(batch, 3, dtype=torch.int64), stream)
+
+
 def test_attention_to_everything_has_no_stream(golden):
     with golden.raises(BuildError):
         model(f"sa({HEADS})").forward_stream(tokens(), StreamState())

@@ -265,6 +265,12 @@ def test_a_model_over_the_limit_is_refused_before_anything_is_allocated(golden):
     golden(str(caught.value))
 
 
+@pytest.mark.parametrize("lengths", [[-1, 9], [True, False]])
+def test_lengths_are_no_negative_numbers_and_no_mask(lengths):
+    with pytest.raises(InputError, match="a whole number from 0 to 9 for each sequence"):
+        build("sa", **SIZES)(torch.ones(2, 9, dtype=torch.int64), torch.tensor(lengths))
+
+
 @pytest.mark.parametrize("lengths", [[9], [[9, 9]], [9.0, 1.0], [9, 10], [9] * 30], ids=str)
 def test_lengths_are_one_integer_for_each_sequence_within_it(lengths, golden):
     with golden.raises(InputError):

@@ -300,7 +300,9 @@ def test_trials_whose_plug_in_is_not_loaded_are_named_and_are_not_stale(run, tin
         assert told in result.stderr
         assert "change of activemem" not in result.stderr
         assert "other versions" not in result.stderr
-    assert "none of these trials" in run("study", "forget", tiny, "--stale").stdout
+    result = run("study", "forget", tiny, "--stale")
+    assert "none of these trials" in result.stdout
+    assert told in result.stderr
     assert len(store.trials()) == 8
 
 

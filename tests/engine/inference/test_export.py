@@ -19,7 +19,7 @@ from activemem.studies.schema import TrialSettings
 from ...blocks.example_blocks import BLOCKS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "trained-models.md").read_text(encoding="utf-8")
-ROWS = PAGE.split("| block | why |")[1].split("\n\n")[0]
+ROWS = PAGE.split("| blocks | reason |")[1].split("\n\n")[0]
 DOCUMENTED = set(re.findall(r"`([^`]+)`", ROWS))
 
 BY_SETTING = {
@@ -84,6 +84,18 @@ def test_models_that_cannot_be_exported_are_rejected_at_once(recipe, tmp_path, m
         with golden.raises(ExportError):
             trained.export(tmp_path / name)
     assert [each.name for each in tmp_path.iterdir()] == ["model.safetensors"]
+
+
+def test_a_folder_has_the_present_weights_of_a_model_that_was_trained_further(tmp_path):
+    trained, path = untrained("gru", tmp_path)
+    same = trained.export(tmp_path / "same").path
+    assert (same / "model.safetensors").read_bytes() == path.read_bytes()
+    with torch.no_grad():
+        for weight in trained.module.parameters():
+            weight.add_(1)
+    loaded = load_model(trained.export(tmp_path / "tuned").path)
+    for name, weight in trained.module.state_dict().items():
+        assert torch.equal(loaded.module.state_dict()[name], weight), name
 
 
 @pytest.mark.heavy
