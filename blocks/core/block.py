@@ -62,7 +62,7 @@ class Block(nn.Module, ABC):
 
     The result depends only on parameters, input and mask.
 
-    Inputs at masked positions never affect a valid position of the output. `context_length` is how many past
+    Finite inputs at masked positions never affect a valid position of the output. `context_length` is how many past
     inputs a causal stream must keep for exact outputs; None if unbounded. `build_block` derives it from the
     reach in the specification. A block that sees the whole past through a state of fixed size overrides
     `step_with_grad` and sets `state_is_bounded`. The costs of a block that `loops_over_positions` in Python
