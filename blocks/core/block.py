@@ -62,11 +62,12 @@ class Block(nn.Module, ABC):
 
     The result depends only on parameters, input and mask.
 
-    Finite inputs at masked positions never affect a valid position of the output. `context_length` is how many past
-    inputs a causal stream must keep for exact outputs; None if unbounded. `build_block` derives it from the
-    reach in the specification. A block that sees the whole past through a state of fixed size overrides
-    `step_with_grad` and sets `state_is_bounded`. The costs of a block that `loops_over_positions` in Python
-    are measured at short lengths. Trials whose blocks `can_be_stacked` may train as one, by `torch.vmap`.
+    Finite inputs at masked positions never affect a valid position of the output. `context_length` is how
+    many past inputs a causal stream must keep for exact outputs; None if unbounded. `build_block` derives
+    it from the reach in the specification. A block that sees the whole past through a state of fixed size
+    overrides `step_with_grad` and sets `state_is_bounded`. The costs of a block that `loops_over_positions`
+    in Python are measured at short lengths. Trials whose blocks `can_be_stacked` may train as one, by
+    `torch.vmap`.
     """
 
     context_length: int | None = None
