@@ -163,7 +163,8 @@ def forget(
     In a terminal, the command asks first if the trials took more than five minutes to train. While one of
     them is training, nothing is removed. A trial that another study uses, too, becomes a trial of that study.
     --only removes only trials of the study's current version, which is that of its file or of its last run.
-    --stale removes only trials of other versions, which had other settings, data or code.
+    --stale removes only trials of other versions, which had other settings, data or code. Without either
+    option, all of them are removed.
     """
     opened = cli.open_results(study, results)
     found, store = opened.study, opened.store

@@ -6,7 +6,7 @@ Tables, figures, claims, searches and probes all read final values here. If a tr
 name, the last counts.
 
 A training diverged if it ended with most of its improvement lost, or worse than a guess. It is only slow, not
-diverged, if it started slightly above a guess and still improved. The training loss of a short epoch is
+diverged, if it started below twice a guess's loss and still improved. The training loss of a short epoch is
 noisy, and the dev loss also rises by overfitting. So if the dev loss is measured after each epoch, both
 losses must show it. Averages over seeds with a diverged one represent no training, and so does their spread.
 So a diverged training is treated like a failed one: tables name it with its value and leave it out of all

@@ -78,7 +78,7 @@ for _problem in (
         name="reverse_copy_repeats",
         num_repeated_symbols=7,
         max_repeats=4,
-        summary="reverse_copy of 7 symbols, each repeated 1 to 4 times in a row",
+        summary="reverse_copy of 7 symbols, each 1 to 4 times in a row",
     ),
     DegradationProblem(
         name="filter",

@@ -170,7 +170,7 @@ class NeedleSettings(LengthTask):
 add_synthetic(
     "mqar",
     MqarSettings,
-    "after pairs of keys and values, recall the value of each key that occurs again",
+    "after pairs of keys and values, each key occurs again: recall its value",
     "Arora et al. 2024 (Zoology), section 4: multi-query associative recall with random_non_queries=False",
     "Length and pairs",
     symbols="keys are below half of vocab, values above; 0 is filler",
