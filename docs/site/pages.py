@@ -35,7 +35,7 @@ FOLDERS = {"docs/how-to": "how-to/factors.md"}
 LONG_CELL = 60
 """The number of characters from which a cell makes its table one of words, shown as cards on a telephone."""
 
-_LINK = re.compile(r"\[(?P<text>[^]\n]+)\]\((?P<path>[^)#:\s]+)(?P<anchor>#[^)\s]*)?\)")
+_LINK = re.compile(r"\[(?P<text>[^]]+)\]\((?P<path>[^)#:\s]+)(?P<anchor>#[^)\s]*)?\)")
 _PART = re.compile(r"^```toml part$", re.MULTILINE)
 _FIGURE = re.compile(r'<img [^>]*src="(?P<file>[^"]+\.svg)"[^>]*>')
 _TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
