@@ -52,6 +52,10 @@ COMMITS = re.compile(r"\s\([0-9a-f]{7}(?:,\s[0-9a-f]{7})*\)")
 
 NUMBER = re.compile(r"[-−+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?|\b[0-9a-f]{7,}\b")
 TIME = re.compile(r"(?P<column>  )?(?:[~≤] ?)?{0}(?:, ≤ {0})?".format(r"\d+(?:\.\d+)? (?:s|min|h)\b"))
+LATE = re.compile(
+    r"\s+Claims that were changed or added after there were results:.*?\(after \d+ trials\)\.", re.DOTALL
+)
+"""A sentence that the kept results do not lead to, since they have no records of runs."""
 TRIALS = re.compile(r"((?:^ *\d+/\d+ .*\n){3})(?:^ *\d+/\d+ .*\n){3,}(^ *\d+/\d+ .*\n)", re.MULTILINE)
 """The pattern of more than six lines of trials, shortened to the first three and the last."""
 
@@ -110,7 +114,7 @@ def shorten(text: str) -> str:
 
 def shape(text: str) -> str:
     """Return a text without numbers, commits, and dependent spaces and line breaks."""
-    return re.sub(r"[\s*]+", " ", NUMBER.sub("0", COMMITS.sub("", text)))
+    return re.sub(r"[\s*]+", " ", NUMBER.sub("0", COMMITS.sub("", LATE.sub("", text))))
 
 
 def cpu_seconds() -> float:

@@ -186,7 +186,7 @@ def _describe_change(key: str, then: Collection[str], now: Collection[str]) -> s
     )
     if key in _DATA_KEYS or len(old) > _LONGEST_VALUES:
         return f"{_DATA_KEYS.get(key, key)} changed"
-    return f"{key} = {old}, now {new if len(new) <= _LONGEST_VALUES else 'other levels'}"
+    return f"{key} = {old}, now {new if len(new) <= _LONGEST_VALUES else 'others'}"
 
 
 class FittingTrials:
