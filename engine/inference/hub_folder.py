@@ -40,8 +40,10 @@ def write_hub_folder(trained: TrainedModel, path: Path) -> None:
         raise FileExistsError(f"{path}: expected a new folder, got an existing one")
     with replacing(path) as temporary:
         temporary.mkdir()
-        before, now = trained.file.weights, trained.module.state_dict()
-        if all(torch.equal(now[name], before[name]) for name in now):
+        # the user may have moved the module to a GPU, or converted it
+        before, state = trained.file.weights, trained.module.state_dict()
+        now = {name: weight.to("cpu", before[name].dtype) for name, weight in state.items()}
+        if all(torch.equal(weight, before[name]) for name, weight in now.items()):
             (temporary / HUB_WEIGHTS).write_bytes(trained.path.read_bytes())
         else:
             write_model_file(temporary / HUB_WEIGHTS, replace(trained.file, weights=now, metrics={}))

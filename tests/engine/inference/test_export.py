@@ -96,6 +96,10 @@ def test_a_folder_has_the_present_weights_of_a_model_that_was_trained_further(tm
     loaded = load_model(trained.export(tmp_path / "tuned").path)
     for name, weight in trained.module.state_dict().items():
         assert torch.equal(loaded.module.state_dict()[name], weight), name
+    trained.module.half()
+    halves = load_model(trained.export(tmp_path / "halves").path)
+    for name, weight in trained.module.state_dict().items():
+        assert torch.equal(halves.module.state_dict()[name], weight.float()), name
 
 
 @pytest.mark.heavy
