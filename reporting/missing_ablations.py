@@ -293,7 +293,7 @@ def find_missing(study: Study) -> MissingAblations:
     trained = {read_recipe(trial.settings.model.recipe).identity for trial in first}
     if (matched := study.design.matched_size) is not None:
         # a recipe at the matched size of another cell only differs in a size, so that no reviewer asks for it
-        others = (each.size for each in study.source.size_matches.values() if each.size is not None)
+        others = (each.size for each in study.size_matches.values() if each.size is not None)
         sizes = {matched.size, *others}
         for cell in bases.values():
             values = {name: level for name, level in cell.levels.items() if level != ABSENT}
@@ -352,7 +352,7 @@ def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCe
     """Convert a trial to a requested cell with all holes filled, including the matched size."""
     levels = trial.levels
     if (matched := study.design.matched_size) is not None:
-        match = study.source.size_matches.get(trial.id)
+        match = study.size_matches.get(trial.id)
         levels[matched.name] = matched.size if match is None or match.size is None else match.size
     tables = study.template.fill(levels)
     tables["model"]["recipe"] = trial.settings.model.recipe

@@ -203,14 +203,14 @@ def match_sentence(study: Study) -> str:
     It includes the largest relative difference, rounded up to two digits. For equal FLOPs per token, it also
     includes the difference between whole trainings. It is "" if the study does not match costs.
     """
-    if study.design.matched_size is None or not study.source.size_matches:
+    if study.design.matched_size is None or not study.size_matches:
         return ""
     costs = " and ".join(_MATCHED[name] for name in study.design.matched_size.costs)
     if "flops" in study.design.matched_size.costs:
         kinds = [each.settings for each in first_of_each_kind(study.trials)]
         if any(map(has_many_lengths, kinds)):
             costs += f" (counted at {number_range(sorted(map(sequence_tokens, kinds)))} tokens)"
-    worst = max(abs(match.largest.relative_residual) for match in study.source.size_matches.values())
+    worst = max(abs(match.largest.relative_residual) for match in study.size_matches.values())
     # nine digits first, so that an error in the last bit is not rounded up
     bound = Context(prec=2, rounding=ROUND_CEILING).create_decimal(f"{100 * worst:.9g}")
     apart = f"; {text}" if (text := training_difference(study)) else ""

@@ -23,9 +23,10 @@ from .presentation.kinds import (
     read_results,
 )
 from .resolve.compatibility import StudyBudget
+from .resolve.costs import SizeMatch
 from .resolve.draft import Draft, check_holes, check_levels, check_recipes, read_fragments
 from .resolve.gates import Gates
-from .resolve.grid import PlannedRung, TrialSource, build_grid, planned_rungs
+from .resolve.grid import PlannedRung, build_grid, planned_rungs
 from .resolve.template import TRIAL_TABLES, Template
 from .resolve.trial import Kind, Trial
 from .schema.design import (
@@ -61,9 +62,14 @@ class Study:
     """The valid contents of a study file.
 
     `header` is the table [study], `document` the file with its overrides. `expansions` are the features that
-    single keys turn on, by key. `source` is where the trials come from: a grid or a search. `decode` has the
-    searches to try with trained translation models, `own_corpus` has the user's files that the study names.
-    `gates` hold trials back until claims about other trials are confirmed.
+    single keys turn on, by key. `decode` has the searches to try with trained translation models,
+    `own_corpus` has the user's files that the study names.
+
+    In a grid, `cells` has the trial of every cell with every seed, in the order of the file; cells with the
+    same settings repeat their trial. `over_budget` has the trials that are not run because they exceed the
+    limits, `added` further trials to run. `size_matches` has the sizes solved for equal costs, by trial.
+    `gates` hold trials back until claims about other trials are confirmed. A `search` has none of these: its
+    trials depend on results.
     """
 
     header: StudySettings
@@ -71,13 +77,17 @@ class Study:
     template: Template
     design: Design
     expansions: Mapping[str, Expansion]
-    source: TrialSource
     tables: tuple[TableKind, ...]
     curves: tuple[CurveKind, ...]
     claims: tuple[Claim, ...]
     decode: DecodeSettings | None
     source_sheet: SourceSheet
     own_corpus: OwnCorpus | None
+    cells: tuple[Trial, ...] = ()
+    over_budget: tuple[Trial, ...] = ()
+    added: tuple[Trial, ...] = ()
+    size_matches: Mapping[str, SizeMatch] = field(default_factory=dict[str, SizeMatch])
+    search: SearchSource | None = None
     gates: Gates = field(default_factory=Gates)
 
     # several fields cannot be hashed; equal texts with equal overrides give equal studies
@@ -102,20 +112,17 @@ class Study:
         """The paper whose published numbers are shown beside the study's own."""
         return self.header.paper
 
-    @property
+    @cached_property
     def trials(self) -> tuple[Trial, ...]:
-        """The distinct trials of a grid, in file order. Empty for a search."""
-        return self.source.trials
+        """The distinct trials of a grid, in file order, each with the levels of its first cell.
 
-    @property
-    def cells(self) -> tuple[Trial, ...]:
-        """The trial of each cell and seed of a grid; cells with the same settings repeat their trial."""
-        return self.source.cells
-
-    @property
-    def search(self) -> SearchSource | None:
-        """The search that chooses the trials, or None for a grid."""
-        return self.source.search
+        Empty for a search.
+        """
+        every = (*self.cells, *self.added)
+        if len({trial.id for trial in every}) == len(every):
+            return every
+        first = {trial.id: trial for trial in reversed(every)}
+        return tuple(trial for trial in every if first[trial.id] is trial)
 
     @property
     def is_adaptive(self) -> bool:
@@ -168,7 +175,7 @@ class Study:
         if not later or any(trial.levels[SEED] == later[0] for trial in self.cells):
             return self  # there is nothing to add, or it is there already
         added = self.trials_of_seeds(later)
-        return replace(self, source=replace(self.source, cells=(*self.cells, *added)))
+        return replace(self, cells=(*self.cells, *added))
 
     def trials_of_seeds(self, seeds: Sequence[int]) -> list[Trial]:
         """Return the trials that all cells would have with these seeds instead of their own."""
@@ -179,7 +186,7 @@ class Study:
 
     def with_trials(self, added: Sequence[Trial]) -> Study:
         """Return a copy of the study with these additional trials."""
-        return replace(self, source=replace(self.source, added=(*self.source.added, *added)))
+        return replace(self, added=(*self.added, *added))
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -304,7 +311,6 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
         template=template,
         design=design,
         expansions=found.expansions,
-        source=TrialSource(),
         tables=tables,
         curves=curves,
         claims=claims,
@@ -319,12 +325,11 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
         return study
     # the trials, from a file without faults
     if search is None:
-        source = build_grid(diagnostics, study)
+        study = build_grid(diagnostics, study)
     else:
         from .resolve.search_source import build_search  # noqa: PLC0415 -- as above
 
-        source = TrialSource(search=build_search(diagnostics, study, search, dimensions))
-    study = replace(study, source=source)
+        study = replace(study, search=build_search(diagnostics, study, search, dimensions))
     for expansion in found.expansions.values():
         study = expansion.complete(diagnostics, study)
     _check_trials(diagnostics, study)
@@ -343,8 +348,8 @@ def follow_rounds(study: Study, store: Store) -> Study:
 
 def with_design(study: Study, design: Design) -> Study:
     """Return a copy of a study with another design and its trials. Raise StudyError for faults."""
-    diagnostics, further = Diagnostics(study.document), replace(study, design=design)
-    further = replace(further, source=build_grid(diagnostics, further))
+    diagnostics = Diagnostics(study.document)
+    further = build_grid(diagnostics, replace(study, design=design, added=()))
     if diagnostics.faults:
         raise StudyError(study.document.source, diagnostics.faults)
     return further
@@ -468,7 +473,7 @@ def _check_trials(diagnostics: Diagnostics, study: Study) -> None:
             for fault in data_faults(settings, summary):
                 diagnostics.report(CORPUS, fault)
     if not diagnostics.faults:
-        every, first = [*study.cells, *study.source.over_budget], study.seeds[0]
+        every, first = [*study.cells, *study.over_budget], study.seeds[0]
         trials = study.examples if study.search else [each for each in every if each.seed == first]
         _check_metrics(diagnostics, study, trials)
 

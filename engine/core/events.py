@@ -353,7 +353,7 @@ def initial_progress(study: Study, store: Store, max_trials: int | None) -> Stud
     before, unplanned = study_status(study, store), 0
     if study.search is not None:
         unplanned = min(before.left, max_trials or before.left)
-    stored = {**before.stored, **before.added} if study.source.added else before.stored
+    stored = {**before.stored, **before.added} if study.added else before.stored
     return StudyProgress(total=before.total, stored=stored, unplanned=unplanned)
 
 

@@ -167,7 +167,7 @@ class CellResults:
         self._values = {name: _read_values(study, name, outcomes, metrics, stale) for name in names}
         self._per_epoch = {name: cost_per_epoch(name, outcomes) for name in names}
         self._varied = [name for name, levels in study.design.known_levels.items() if len(levels) > 1]
-        self._over_budget = {trial.cell for trial in study.source.over_budget}
+        self._over_budget = {trial.cell for trial in study.over_budget}
         self.cells = {quantity: self._cell_values(quantity) for quantity in quantities}
         self._numbers: dict[Number, NumberValues] = {**self.cells}
         self.comparable = ComparableCells(study, self)

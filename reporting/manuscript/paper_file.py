@@ -241,7 +241,7 @@ def _read_numbers(diagnostics: Diagnostics, keys: PaperKeys, study: Study) -> li
             within = (fault.start, max(fault.end, fault.start + 1))
             diagnostics.report(place, fault.message, within=within)
         claims += [claim] if claim else []
-    for claim, cell, fault in missing_metrics(claims, [*study.cells, *study.source.over_budget]):
+    for claim, cell, fault in missing_metrics(claims, [*study.cells, *study.over_budget]):
         diagnostics.report((*path, claim.spec.name), f"{cell_label(cell)}: {fault}")
     return claims
 

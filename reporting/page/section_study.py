@@ -222,7 +222,7 @@ def _models(inputs: Snapshot) -> Mapping[str, object] | None:
         label, estimator = model_labeller(study), TimeEstimator(inputs.outcomes, study.trials)
         shown = group_by_model(study, study.trials)
         models = model_costs(study, shown, estimator, {})
-        excluded = model_costs(study, group_by_model(study, study.source.over_budget), estimator, {})
+        excluded = model_costs(study, group_by_model(study, study.over_budget), estimator, {})
         labels = [f"{each.at} · {each.label}" if each.at else each.label for each in models]
         labelled = [(label(trial), trial.settings) for trial in first_of_each_kind(study.trials)]
         lead, recipe = "Every model is", study.template.texts[RECIPE_PATH]

@@ -94,7 +94,7 @@ class TableCells:
         if paper is not None and self.extras.published:
             self.published_match = match_published(paper, spec.published, self.rows, self.columns)
         # the cells that are not trained because they exceed the budget, by row and column
-        self._over_budget = {self.place(each.levels) for each in self._in_rows(study.source.over_budget)}
+        self._over_budget = {self.place(each.levels) for each in self._in_rows(study.over_budget)}
         self._footnotes = Footnotes()  # the cells add them
 
     def _in_rows(self, trials: Iterable[Trial]) -> list[Trial]:

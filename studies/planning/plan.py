@@ -361,7 +361,7 @@ def make_plan(
         max_trial_s=max((one.seconds or 0.0 for one in times), default=0.0),
         reach_limits=predict_reach_limits(labelled),
         insufficient_reach=_find_insufficient_reach(labelled),
-        over_budget=model_costs(study, group_by_model(study, study.source.over_budget), estimator, {}),
+        over_budget=model_costs(study, group_by_model(study, study.over_budget), estimator, {}),
         elsewhere=count_points_elsewhere(study, outcomes),
         stale={trial: each for trial, each in stale.items() if only is None or trial in only},
         max_seeds_note=describe_max_seeds(study, store),
@@ -498,7 +498,7 @@ def model_costs(
     `steps` has the step memory by trial id; without it a model's memory is None.
     """
     label, budget, apart = model_labeller(study), study.budget, factors_of_sizes(study)
-    models, sizes = list[ModelCost](), study.source.size_matches
+    models, sizes = list[ModelCost](), study.size_matches
     for group in groups:
         time = total_time(map(estimator.estimate, group))
         matches = [sizes[trial.id] for trial in group if trial.id in sizes]
@@ -553,7 +553,7 @@ def solved_sizes(study: Study) -> Iterator[tuple[str, int]]:
     """Yield the label of each model whose size is solved by `match`, and this size."""
     label = model_labeller(study)
     for group in group_by_model(study, study.trials):
-        match = study.source.size_matches.get(group[0].id)
+        match = study.size_matches.get(group[0].id)
         if match is not None and match.size is not None:
             at = [level_name(group[0].levels[name]) for name in factors_of_sizes(study)]
             yield " · ".join([*at, label(group[0])]), match.size

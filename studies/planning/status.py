@@ -146,7 +146,7 @@ def study_status(
     outcomes = read_statuses(store, study) if outcomes is None else outcomes
     rows = study_outcomes(study, outcomes)
     statuses: dict[str, str] = dict(rows.select("trial", "status").iter_rows())
-    of_added_seeds = {trial.id for trial in study.source.added}
+    of_added_seeds = {trial.id for trial in study.added}
     stored = {trial: status for trial, status in statuses.items() if trial not in of_added_seeds}
     unfinished, added = list[UnfinishedTrial](), dict[str, str]()
     if study.search is not None:

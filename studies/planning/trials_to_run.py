@@ -369,7 +369,7 @@ def select_trials(study: Study, selectors: Sequence[str], option: str = "--only"
             message = f"unknown factor '{factor}'{nearest_hint(factor, study.factors)}"
             faults.append(fault(text, 0, len(before), message))
             continue
-        levels = (trial.levels[factor] for trial in (*study.cells, *study.source.over_budget))
+        levels = (trial.levels[factor] for trial in (*study.cells, *study.over_budget))
         names = NamedLevels({level_text(level): level for level in levels}.values(), f"of {factor}")
         if message := names.fault(name):
             faults.append(fault(text, len(before + sign), len(text), message))

@@ -72,7 +72,7 @@ class Gates:
             for trial in study.cells
             if not any(has_levels(trial.levels, gate.levels) for gate in self.gates[first:])
         )
-        return replace(study, source=replace(study.source, cells=cells))
+        return replace(study, cells=cells)
 
     def stages(self, plan: Plan) -> list[list[PlannedTrial]]:
         """Return the unfinished trials by stage: first those without a gate, then those of each gate."""

@@ -1,4 +1,4 @@
-"""Sources of trials, and the trials of a grid.
+"""The trials of a grid.
 
 No model is built: settings come from the text, parameters and FLOPs from its analysis.
 """
@@ -8,8 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...errors import ActivememError
@@ -32,40 +31,13 @@ from .trial import CellKey, Kind, Trial, cell_key, first_of_each_kind
 
 if TYPE_CHECKING:
     from ..study import Study
-    from .search_source import SearchSource
 
 
 _MAX_FAULTS = 20  # after this many faults, further cells are not checked
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrialSource:
-    """Where a study's trials come from: a grid, whose trials are here, or a search.
-
-    `cells` has every cell with every seed, in the order of the study file; different cells may be the same
-    trial. `over_budget` has the trials that are not run because they exceed the budget, `added` further
-    trials to run. `size_matches` has the sizes solved for equal costs, by trial. All these are empty if there
-    is a `search`, whose trials depend on results.
-    """
-
-    cells: tuple[Trial, ...] = ()
-    over_budget: tuple[Trial, ...] = ()
-    added: tuple[Trial, ...] = ()
-    size_matches: Mapping[str, SizeMatch] = field(default_factory=dict)
-    search: SearchSource | None = None
-
-    @cached_property
-    def trials(self) -> tuple[Trial, ...]:
-        """The distinct trials. A trial that several cells share has the levels of the first of them."""
-        every = (*self.cells, *self.added)
-        if len({trial.id for trial in every}) == len(every):
-            return every
-        first = {trial.id: trial for trial in reversed(every)}
-        return tuple(trial for trial in every if first[trial.id] is trial)
-
-
-def build_grid(diagnostics: Diagnostics, study: Study) -> TrialSource:
-    """Return the grid of all valid cells of a study; empty if there are too many trials.
+def build_grid(diagnostics: Diagnostics, study: Study) -> Study:
+    """Return a study with the trials of all valid cells of its design; without any if there are too many.
 
     Cells with invalid combinations of levels are reported. A budget that excludes every cell is a fault, too:
     there would be nothing to run.
@@ -80,7 +52,7 @@ def build_grid(diagnostics: Diagnostics, study: Study) -> TrialSource:
     if count > MAX_TRIALS:
         where = "cells" if design.listed_cells and "factors" not in diagnostics.data else "factors"
         diagnostics.report((where,), f"expected at most {MAX_TRIALS:,} trials, got {count:,}")
-        return TrialSource()
+        return study
     cells: list[Trial] = []
     over_budget: list[Trial] = []
     size_matches: dict[str, SizeMatch] = {}
@@ -100,7 +72,7 @@ def build_grid(diagnostics: Diagnostics, study: Study) -> TrialSource:
         over_budget += itertools.chain.from_iterable(zip(*refused, strict=True))
     if over_budget and not cells and not diagnostics.faults:
         _report_over_budget(diagnostics, study.budget, over_budget)
-    return TrialSource(cells=tuple(cells), over_budget=tuple(over_budget), size_matches=size_matches)
+    return replace(study, cells=tuple(cells), over_budget=tuple(over_budget), size_matches=size_matches)
 
 
 def _resolve_cell(
@@ -184,7 +156,7 @@ def factors_of_sizes(study: Study) -> list[str]:
     if study.design.matched_size is None:
         return []
     inside = {name for path in SIZE_PATHS for name in study.template.names_at(path, study.factors)}
-    matches = study.source.size_matches
+    matches = study.size_matches
     sizes = {trial.cell: matches[trial.id].size for trial in study.trials if trial.id in matches}
     varied = [name for name, levels in study.factors.items() if len(levels) > 1]
     return [name for name in varied if name not in (*inside, SEED) and _decides_size(name, sizes)]

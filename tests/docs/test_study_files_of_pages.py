@@ -76,12 +76,12 @@ def test_statements_of_the_pages_about_their_studies_are_true():
     )
     assert len(study("designs", "One change at a time").trials) == 1 + 2 + 1 + 2
     equal = study("sizes", "Equal parameters")
-    assert {found.costs[0].target for found in equal.source.size_matches.values()} == {
-        equal.source.size_matches[trial.id].costs[0].amount
+    assert {found.costs[0].target for found in equal.size_matches.values()} == {
+        equal.size_matches[trial.id].costs[0].amount
         for trial in equal.trials
         if trial.levels["mixer"] == "sa"
     }
-    assert len({found.costs[0].target for found in equal.source.size_matches.values()}) == 2
+    assert len({found.costs[0].target for found in equal.size_matches.values()}) == 2
     assert list(study("search", "How do I search").dimensions) == ["filter", "choice", "conv.k"]
 
 

@@ -143,8 +143,8 @@ def test_the_appendix_has_the_sizes_that_make_costs_equal(kept, tmp_path):
     appendix = files["appendix.tex"].decode().replace(r"\allowbreak{}", "")
     for setting in ("match}~=~parameters", "baseline}~=~mixer=sa, filter=64", "tolerance}~=~0.05"):
         assert rf"\texttt{{study.{setting}" in appendix
-    source = load_study(text).source
-    solved = [source.size_matches[trial.id].size for trial in source.cells]
+    study = load_study(text)
+    solved = [study.size_matches[trial.id].size for trial in study.cells]
     assert solved[0] == solved[1] == 64 != solved[2]
     assert rf"\texttt{{filter}}~=~64 at sa, {solved[2]} at gru" in appendix
 

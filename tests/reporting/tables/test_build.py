@@ -445,7 +445,7 @@ def test_the_best_points_of_a_search_whose_lengths_are_all_0_say_what_to_change(
 
 def test_the_bound_of_matched_costs_is_rounded_up(tmp_path):
     study = load_study("which-mixer-state")
-    largest = max(abs(match.largest.relative_residual) for match in study.source.size_matches.values())
+    largest = max(abs(match.largest.relative_residual) for match in study.size_matches.values())
     assert 0.02 < largest < 0.0202
     caption = build_table(study, study.tables[0], Store(tmp_path).trials()).caption
     assert "equal state within 2.1 %" in " ".join(caption)

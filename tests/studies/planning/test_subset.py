@@ -87,7 +87,7 @@ def test_levels_that_never_come_together_are_a_fault(study: Study, golden: Golde
 
 def test_a_level_whose_trials_are_all_over_the_budget_is_known(golden: GoldenTexts) -> None:
     small = load_study(STUDY.replace('title = "Parts"', 'title = "Parts"\nlimits.parameters = "<= 840"'))
-    assert {trial.levels["model"] for trial in small.source.over_budget} == {"cgru(k=3) >> ff(8)"}
+    assert {trial.levels["model"] for trial in small.over_budget} == {"cgru(k=3) >> ff(8)"}
     with golden.raises(StudyError):
         select_trials(small, ["model=cgru >> ff"])
 

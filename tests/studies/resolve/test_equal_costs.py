@@ -35,7 +35,7 @@ def study_of(match: str | list[str], **study: Any) -> Study:
 
 
 def matches(study: Study) -> dict[str, SizeMatch]:
-    return {str(trial.levels["mixer"]): study.source.size_matches[trial.id] for trial in study.trials}
+    return {str(trial.levels["mixer"]): study.size_matches[trial.id] for trial in study.trials}
 
 
 def analysed(study: Study, mixer: str, size: int) -> Analysis:
@@ -70,7 +70,7 @@ def test_equal_state_is_solved_over_the_heads_of_recurrences() -> None:
             factors={"mixer": levels, "task": None, "seed": [0]},
         )
     )
-    first, second = (study.source.size_matches[trial.id] for trial in study.trials)
+    first, second = (study.size_matches[trial.id] for trial in study.trials)
     assert (first.size, second.size) == (2, 8)
     assert str(second) == "512 B (+0 %)"
 
@@ -152,7 +152,7 @@ def test_the_plan_has_the_models_of_each_task_whose_sizes_differ_there(first: st
         )
     )
     plan = make_plan(study, Store(tmp_path))
-    sizes = {trial.id: study.source.size_matches[trial.id].size for trial in study.trials}
+    sizes = {trial.id: study.size_matches[trial.id].size for trial in study.trials}
     assert len(set(sizes.values())) == 3
     lines = [line.split()[0] for line in str(plan).splitlines() if line.startswith("  ")]
     names = ["sa", "gla"]

@@ -117,11 +117,11 @@ def test_cells_over_budget_are_not_run_and_not_forgotten():
         ("cgru(k=3)", 16, "sort", 0),
         ("cgru(k=3)", 32, "sort", 0),
     ]
-    assert len(found.source.over_budget) == 27 - 14
+    assert len(found.over_budget) == 27 - 14
     whole = analyse(parse("2 * (sa >> ff(8))"), d_model=16, length=40, vocab=20)
     told = f"parameters {whole.parameters:,}, not <= 9,000"
     assert (
-        found.budget.describe_excess(found.source.over_budget[0].settings)
+        found.budget.describe_excess(found.over_budget[0].settings)
         == told
         == "parameters 66,916, not <= 9,000"
     )
@@ -132,10 +132,10 @@ def test_both_bounds_of_a_budget_hold(golden):
     assert {trial.levels["mixer"] for trial in found.cells} == {"conv(k=3)"}
     whole = analyse(parse("2 * (sa >> ff(8))"), d_model=16, length=40, vocab=20)
     assert 4 * whole.training_flops == 142_356_480
-    golden(found.budget.describe_excess(found.source.over_budget[0].settings))
+    golden(found.budget.describe_excess(found.over_budget[0].settings))
     (slow,) = {
         found.budget.describe_excess(trial.settings)
-        for trial in found.source.over_budget
+        for trial in found.over_budget
         if trial.levels["mixer"] == "cgru(k=3)"
         and trial.levels["filter"] == 8
         and trial.levels["task"] == "sort"

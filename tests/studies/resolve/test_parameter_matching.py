@@ -58,11 +58,11 @@ def test_every_cell_has_the_size_that_brute_force_finds():
         }
         best = min(found, key=lambda size: abs(found[size]))
         assert trial.settings.model.recipe == recipe.fill({"mixer": mixer}).fill({"filter": best}).text
-        sized = study.source.size_matches[trial.id]
+        sized = study.size_matches[trial.id]
         (cost,) = sized.costs
         assert (sized.size, cost.target, cost.residual) == (best, target, found[best])
         assert abs(cost.residual) <= 0.03 * target
-    assert {found.size for found in study.source.size_matches.values()} == {64, 56, 55, 40}
+    assert {found.size for found in study.size_matches.values()} == {64, 56, 55, 40}
 
 
 def test_the_baseline_keeps_its_own_size_and_levels_say_nothing_of_sizes():
@@ -117,7 +117,7 @@ def test_factors_that_the_baseline_does_not_name_stay_those_of_the_cell():
     for trial in load_study(text).trials:
         width, task = trial.levels["width"], trial.levels["task"]
         target = counted("2 * (sa(heads=2, head_width=4) >> ff(64))", task, width)
-        assert load_study(text).source.size_matches[trial.id].costs[0].target == target
+        assert load_study(text).size_matches[trial.id].costs[0].target == target
 
 
 def test_a_cell_without_the_size_may_have_the_parameters_itself():
@@ -129,7 +129,7 @@ def test_a_cell_without_the_size_may_have_the_parameters_itself():
         (', "persistent_conv(k=2) + conv(k=1)"', ""),
     )
     sizes = {
-        (trial.levels["last"], load_study(text).source.size_matches[trial.id].size)
+        (trial.levels["last"], load_study(text).size_matches[trial.id].size)
         for trial in load_study(text).trials
     }
     assert sizes == {("ff({filter})", 64), ("ff(64, act=gelu)", None)}
@@ -216,4 +216,4 @@ def test_variants_of_unlike_shape_have_equal_parameters():
         "4 * (memory(N=10) >> ff(135))",
         "3 * (memory(N=185) + sa(heads=2, head_width=4))",
     ]
-    assert [study.source.size_matches[trial.id].costs[0].residual for trial in study.trials] == [0, 28, 0]
+    assert [study.size_matches[trial.id].costs[0].residual for trial in study.trials] == [0, 28, 0]
