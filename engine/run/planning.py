@@ -37,7 +37,7 @@ from ...studies.planning.time_estimates import (
     steps_to_measure,
     trial_seconds,
 )
-from ...studies.resolve.costs import gains_from_bf16, reads_lines, sequence_tokens
+from ...studies.resolve.costs import gains_from_bf16, sequence_tokens
 from ...studies.resolve.trial import code_here, first_of_each_kind, settings_to_json
 from ...studies.schema.search_settings import RACE
 from ...studies.study import Study
@@ -135,7 +135,7 @@ def on_machine(plan: Plan, machine: Machine, *, at_once: int | None = None) -> P
 def _check_padding(study: Study) -> None:
     """Check plug-ins in models of tasks with padding. The result is cached, since a check loads torch."""
     kinds = [each.settings for each in first_of_each_kind(study.examples)]
-    padded = [each for each in kinds if each.code and reads_lines(each)]
+    padded = [each for each in kinds if each.code and each.task.longest_row is not None]
 
     def check() -> dict[str, int]:
         from .preflight import check_plugin_modules  # noqa: PLC0415 -- loads torch

@@ -27,7 +27,6 @@ from ...studies.catalog.tasks import (
     require_algorithmic,
 )
 from ...studies.catalog.tasks.synthetic import LengthTask
-from ...studies.resolve.costs import reads_lines
 from ...studies.schema.reported_metrics import epoch_metrics
 from ...studies.schema.settings import TrainSettings, TrialSettings, read_recipe
 from ..core.models import build_model, check_precision
@@ -51,7 +50,12 @@ def check_plugin_modules(all_settings: Iterable[TrialSettings]) -> None:
     """
     every = list(all_settings)
     models = dict.fromkeys(
-        (each.model.recipe, each.task.spec.kind.causal, each.model.d_model, reads_lines(each))
+        (
+            each.model.recipe,
+            each.task.spec.kind.causal,
+            each.model.d_model,
+            each.task.longest_row is not None,
+        )
         for each in every
     )
     blocks = dict.fromkeys(

@@ -57,23 +57,18 @@ class CorpusSummary:
     `rows` has the number of rows of each split, without the `num_held_out` training pairs whose source is in
     another split. `unit` is the word for a row. `classes` has the number of labels of each class in training.
 
-    The other counts have an entry for each kind of tokens. `lengths` counts the training sequences by their
-    length in tokens, for a pair the length of its longer side. `scored_lengths` counts the rows or lines of
-    dev and test, for each split. `symbols` has the number of distinct training tokens, `tokens` the length of
-    a training text. `pieces` has the bounds of a bpe vocabulary for each text from which a vocabulary is
-    learnt: the split `train`, or for pairs each side or both.
+    Other counts have an entry for each kind of tokens. `lengths` counts the sequences of a split by their
+    length in tokens, for a pair the length of its longer side; pairs and documents have it only for train.
+    `symbols` has the number of distinct training tokens. `pieces` has the bounds of a bpe vocabulary for each
+    text from which a vocabulary is learnt: the split `train`, or for pairs each side or both.
     """
 
     unit: str
     rows: Mapping[str, int]
     num_held_out: int = 0
     classes: Mapping[str, int] = field(default_factory=dict[str, int])
-    lengths: Mapping[str, Counter[int]] = field(default_factory=dict[str, Counter[int]])
-    scored_lengths: Mapping[str, Mapping[str, Counter[int]]] = field(
-        default_factory=dict[str, Mapping[str, Counter[int]]]
-    )
+    lengths: Mapping[str, Mapping[str, Counter[int]]]
     symbols: Mapping[str, int] = field(default_factory=dict[str, int])
-    tokens: Mapping[str, int] = field(default_factory=dict[str, int])
     pieces: Mapping[str, PieceBounds] = field(default_factory=dict[str, PieceBounds])
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -113,8 +108,7 @@ def summarise_rows(rows: Sequence[Row], kind: RowKind, tokens: object) -> Corpus
         unit="row",
         rows={split: counts[split] for split in SPLITS},
         classes={name: count for name, count in labels["train"].most_common() if name is not None},
-        lengths=lengths["train"],
-        scored_lengths={split: lengths[split] for split in ("dev", "test")},
+        lengths=lengths,
         symbols={each: len(found["train"]) for each, found in symbols.items()},
         pieces=_piece_bounds({"train": (word for row in train for word in row.sequence.split())}, tokens),
         notes=tuple(notes),
@@ -152,10 +146,8 @@ def summarise_text(parts: Mapping[str, bytes], tokens: object) -> CorpusSummary:
     return CorpusSummary(
         unit="line",
         rows={split: len(found) for split, found in lines.items()},
-        lengths=lengths["train"],
-        scored_lengths={split: lengths[split] for split in ("dev", "test")},
+        lengths=lengths,
         symbols=symbols,
-        tokens={each: sum(found.elements()) for each, found in lengths["train"].items()},
         pieces=_piece_bounds({"train": parts["train"].decode(errors="replace").lower().split()}, tokens),
         warnings=tuple(warnings),
     )
@@ -182,8 +174,10 @@ def summarise_pairs(rows: Sequence[Row], tokens: object) -> CorpusSummary:
         rows={split: len(kept[split]) for split in SPLITS},
         num_held_out=lost["train"],
         lengths={
-            each: Counter(max(len(_split(row[place], each)) for place in (1, 2)) + 1 for row in train)
-            for each in kinds
+            "train": {
+                each: Counter(max(len(_split(row[place], each)) for place in (1, 2)) + 1 for row in train)
+                for each in kinds
+            }
         },
         symbols={
             each: len(_count_symbols((row[place] for place in (1, 2) for row in train), each))

@@ -221,7 +221,7 @@ def _read_documents(diagnostics: Diagnostics, reader: Reader, table: Mapping[str
         test_share=drawn.test,
         rows=OwnCounts(**rows),
     )
-    return facts, CorpusSummary(unit="document", rows=rows, lengths={"characters": lengths})
+    return facts, CorpusSummary(unit="document", rows=rows, lengths={"train": {"characters": lengths}})
 
 
 def iter_documents(path: Path, column: str) -> Iterator[str]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from math import prod
 
 from ..catalog.datasets import Corpus, Dataset, ParallelCorpus, Treebank, require_dataset
-from ..catalog.tasks import LabelledSettings, LanguageModelSettings, TaskKind, TaskSettings
+from ..catalog.tasks import LabelledSettings, TaskKind, TaskSettings
 from ..catalog.tasks.sentence_pairs import RESERVED_SYMBOLS
 from ..own_data.cells import quoted
 from ..own_data.summary import MIN_PIECES, CorpusSummary
 from ..resolve.costs import reach
-from ..resolve.data_fit import train_lengths
+from ..resolve.data_fit import row_limits, train_lengths
 from ..schema.settings import TrialSettings
 from ..study import Study
 from ..text.units import format_bytes, listed, plural
@@ -67,7 +67,7 @@ def _lengths(all_settings: Iterable[TrialSettings], summary: CorpusSummary) -> I
             count = f"{lengths.num_long:,} longer ones are" if lengths.num_long > 1 else "1 longer one is"
             text += f"; {count} {cut}{scored} (longest = {getattr(task, 'longest', 0):,})"
         yield text
-        yield from _cut_or_not_scored(task, summary)
+        yield from _cut_or_not_scored(settings, summary)
 
 
 def _one_sided(labelled: Iterable[tuple[str, TrialSettings]]) -> Iterator[str]:
@@ -80,27 +80,21 @@ def _one_sided(labelled: Iterable[tuple[str, TrialSettings]]) -> Iterator[str]:
         yield f"{listed(models[False])} cannot see later tokens, the other models can"
 
 
-def _cut_or_not_scored(task: TaskSettings, summary: CorpusSummary) -> Iterator[str]:
+def _cut_or_not_scored(settings: TrialSettings, summary: CorpusSummary) -> Iterator[str]:
     """Yield a sentence for dev and for test if the metrics see less than all of their tokens."""
-    if isinstance(task, LabelledSettings):
-        for split, kinds in summary.scored_lengths.items():
-            found = kinds.get(task.vocabulary[0], {})
-            if long := sum(count for size, count in found.items() if size > task.longest):
-                rows = f"{long:,} of {plural(sum(found.values()), 'row')}"
-                verb = "is" if long == 1 else "are"
-                yield f"{split}: {rows} {verb} cut to {task.longest:,} tokens (longest = {task.longest:,})"
+    if (limits := row_limits(settings)) is None:
         return
-    if not isinstance(task, LanguageModelSettings) or task.batching != "lines":
-        return
-    for split, kinds in summary.scored_lengths.items():
-        found = kinds.get(task.tokens, {})
-        long = {size: count for size, count in found.items() if size > task.longest + 1}
+    kind, most, cut = limits
+    name, longest = "bytes" if kind == "characters" else kind, most - (not cut)
+    for split in ("dev", "test"):
+        found = summary.lengths.get(split, {}).get(kind, Counter())
+        long = Counter({size: count for size, count in found.items() if size > most})
         if long:
-            share = sum(map(prod, long.items())) / sum(map(prod, found.items()))
-            lines = f"{sum(long.values()):,} of {plural(sum(found.values()), 'line')}"
-            kind = "bytes" if task.tokens == "characters" else task.tokens
-            text = f"{split}: {lines}, {100 * share:.2g} % of its {kind}, are longer and not scored"
-            yield f"{text} (longest = {task.longest:,})"
+            share = sum(long.elements()) / sum(found.elements())
+            how = f", {100 * share:.2g} % of its {name}, are longer and not scored"
+            how = f" {'is' if long.total() == 1 else 'are'} cut to {longest:,} tokens" if cut else how
+            rows = f"{long.total():,} of {plural(found.total(), summary.unit)}"
+            yield f"{split}: {rows}{how} (longest = {longest:,})"
 
 
 def _vocabulary(task: TaskSettings, summary: CorpusSummary) -> Iterator[str]:

@@ -13,11 +13,8 @@ from ..catalog.tasks import (
     AlgorithmicSettings,
     AlgorithmicTask,
     GeneratedTask,
-    LabelledSettings,
-    LanguageModelSettings,
     LengthTask,
     LongTermSettings,
-    SentencePairSettings,
     SyntheticTask,
     require_algorithmic,
 )
@@ -71,10 +68,8 @@ def longest_tokens(settings: TrialSettings) -> int:
     If the length grows without a limit, return at most REFERENCE_TOKENS, or the length of the first epoch.
     """
     task, curriculum = settings.task, settings.train.curriculum
-    if isinstance(task, SentencePairSettings):
-        return task.longest + 1  # with the end
-    if isinstance(task, LabelledSettings | LanguageModelSettings) and reads_lines(settings):
-        return task.longest
+    if task.longest_row is not None:
+        return task.longest_row
     if curriculum is None or settings.train.lengths is not None or not isinstance(task, AlgorithmicSettings):
         return sequence_tokens(settings)
     spec = require_algorithmic(task.name)
@@ -82,14 +77,6 @@ def longest_tokens(settings: TrialSettings) -> int:
     if curriculum.end is not None:
         return grown
     return min(grown, max(REFERENCE_TOKENS, spec.sequence_length(curriculum.start)))
-
-
-def reads_lines(settings: TrialSettings) -> bool:
-    """Return whether a training example is a line of text, a sentence pair or a labelled sequence."""
-    task = settings.task
-    if isinstance(task, LanguageModelSettings):
-        return task.by_line
-    return task.reads_lines
 
 
 def has_many_lengths(settings: TrialSettings) -> bool:
@@ -110,7 +97,7 @@ def has_many_lengths(settings: TrialSettings) -> bool:
         case LongTermSettings():
             return task.variable
         case _:
-            return reads_lines(settings)
+            return task.longest_row is not None
 
 
 def step_flops(settings: TrialSettings) -> int:
@@ -213,10 +200,8 @@ def most_tokens(settings: TrialSettings) -> int | None:
     task, train = settings.task, settings.train
     if isinstance(task, SyntheticTask):
         return task.most_tokens
-    if isinstance(task, SentencePairSettings):
-        return task.longest + 1  # with the end
-    if isinstance(task, LabelledSettings | LanguageModelSettings) and reads_lines(settings):
-        return task.longest
+    if task.longest_row is not None:
+        return task.longest_row
     if isinstance(task, LongTermSettings):
         return task.length_range[1]
     if isinstance(task.spec, AlgorithmicTask) and (train.curriculum is None) != (train.lengths is None):

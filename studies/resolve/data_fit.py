@@ -33,10 +33,10 @@ def train_lengths(settings: TrialSettings, summary: CorpusSummary) -> TrainLengt
 
     Return None for streams of text, and if the lengths depend on a vocabulary that is still to be learned.
     """
-    if (limits := _limits(settings)) is None:
+    if (limits := row_limits(settings)) is None:
         return None
     kind, most, cut = limits
-    if (found := summary.lengths.get(kind)) is None:
+    if (found := summary.lengths["train"].get(kind)) is None:
         return None
     sizes = {size: count for size, count in found.items() if cut or size > 1}
     fitting = [size for size in sizes if cut or size <= most]
@@ -48,8 +48,11 @@ def train_lengths(settings: TrialSettings, summary: CorpusSummary) -> TrainLengt
     )
 
 
-def _limits(settings: TrialSettings) -> tuple[str, int, bool] | None:
-    """Return the kind of tokens, the most of them in a sequence, and whether longer sequences are cut."""
+def row_limits(settings: TrialSettings) -> tuple[str, int, bool] | None:
+    """Return the kind of tokens, the most of them in a row, and whether longer rows are cut, not left out.
+
+    Return None for streams of text.
+    """
     task = settings.task
     if isinstance(task, LabelledSettings):
         return task.vocabulary[0], task.longest, True
@@ -63,8 +66,8 @@ def as_long_as_data(settings: TrialSettings, corpus: OwnCorpus | None) -> TrialS
 
     Without known lengths, the settings are unchanged.
     """
-    summary, limits = corpus and corpus.summary, _limits(settings)
-    if summary is None or limits is None or not (found := summary.lengths.get(limits[0])):
+    summary, limits = corpus and corpus.summary, row_limits(settings)
+    if summary is None or limits is None or not (found := summary.lengths["train"].get(limits[0])):
         return settings
     _, most, cut = limits
     longest = min(most, max(found))
@@ -83,8 +86,8 @@ def data_faults(settings: TrialSettings, summary: CorpusSummary) -> Iterator[str
         )
         return
     if isinstance(task, LanguageModelSettings) and task.batching == "stream":
-        found, expected = summary.tokens.get(task.tokens), train.batch_size * task.context + 1
-        if found is not None and found < expected:
+        lengths, expected = summary.lengths["train"].get(task.tokens), train.batch_size * task.context + 1
+        if lengths is not None and (found := sum(lengths.elements())) < expected:
             yield (
                 f"expected at least {expected:,} tokens for {train.batch_size} rows of {task.context}, got "
                 f"{found:,} in the train split: lower [train] batch_size or [task] context"

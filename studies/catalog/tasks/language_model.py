@@ -91,6 +91,10 @@ class LanguageModelSettings(TaskSettings):
         return self.batching in ("lines", "sentences")
 
     @property
+    def longest_row(self) -> int | None:
+        return self.longest if self.by_line else None
+
+    @property
     def interface(self) -> TaskInterface:
         tokens = LINE_TOKENS if self.by_line else self.context
         past = UNBOUNDED_PAST if self.batching == "stream" else 0

@@ -20,8 +20,6 @@ SizeChoice = Literal["all", "estimated"]
 class SentencePairSettings(TaskSettings, ABC):
     """Keys of `[task]` that the tasks translation and parsing share."""
 
-    reads_lines: ClassVar[bool] = True
-
     tokens: Literal["words", "bpe", "spelled", "spelled_digits"]
     """the kind of token; words: lower case, with separated punctuation; spelled: frequent words, and letters
     for other words; spelled_digits: the same, with each digit, hyphen and other sign as a token"""
@@ -46,6 +44,10 @@ class SentencePairSettings(TaskSettings, ABC):
     sizes: SizeChoice = "all"
     """for these models: "all" tries each length and keeps the most likely output; "estimated" tries only the
     length that a linear fit to the training pairs predicts from the source's length"""
+
+    @property
+    def longest_row(self) -> int:
+        return self.longest + 1  # with the end
 
     def epoch_scores(self, *, grows: bool) -> tuple[str, ...]:
         return ("dev_loss", "dev_perplexity", "dev_accuracy", "dev_bits_per_byte")
@@ -128,12 +130,14 @@ BYTES = 256
 class LabelledSettings(TaskSettings, ABC):
     """Keys of `[task]` that all tasks on the user's labelled sequences share."""
 
-    reads_lines: ClassVar[bool] = True
-
     corpus: Annotated[OwnSequences, BeforeValidator(read_facts(OwnSequences, named=False))]
     """the files, as in `{ path = "my.csv", text = "text", label = "label" }`; see `docs/how-to/my-data.md`"""
     longest: int = Field(default=300, ge=1)
     """the maximum number of tokens that are read of a sequence"""
+
+    @property
+    def longest_row(self) -> int:
+        return self.longest
 
     @property
     @abstractmethod

@@ -64,7 +64,6 @@ class TaskSettings(NamedSettings, ABC):
     """Base class for the keys of `[task]`: every task has `name`, and subclasses add their own keys."""
 
     registry: ClassVar = TASKS
-    reads_lines: ClassVar[bool] = False  # always, so that batches have different lengths
     test_keys: ClassVar[frozenset[str]] = frozenset()  # they change only the test after the training
 
     name: str
@@ -79,6 +78,14 @@ class TaskSettings(NamedSettings, ABC):
     @abstractmethod
     def interface(self) -> TaskInterface:
         """The task's requirements on a model; raise CorpusError or TaskError if settings are invalid."""
+
+    @property
+    def longest_row(self) -> int | None:
+        """The most tokens of an example that is a line of text, a pair or a labelled sequence, else None.
+
+        The lengths of such rows follow from the data, so batches have different lengths.
+        """
+        return None
 
     @abstractmethod
     def epoch_scores(self, *, grows: bool) -> tuple[str, ...]:
