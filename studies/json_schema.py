@@ -15,11 +15,6 @@ from .schema.tables import all_tables
 from .text.strict_model import StrictModel, key_descriptions
 
 _ANY_TABLE = {"type": "object"}
-_NAMED = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
-_RULES = ("optimizer", "schedule", "sampler", "scheduler", "design")
-_LISTS_OF_RULES = ("loss_terms", "callbacks")
-"""Lists of registered rules, whose keys depend on their names; `activemem show NAME` lists them."""
-
 _HOLE = {"type": "string", "pattern": r"\{\w+\}", "description": "a hole that a factor fills"}
 
 
@@ -105,7 +100,7 @@ def _relaxed(schema: dict[str, Any], *, holes: bool) -> dict[str, Any]:
         if key == "anyOf"
         else _relaxed(each, holes=holes)
         if key in ("items", "additionalProperties") and isinstance(each, dict)
-        else {name: _property(name, one, holes=holes) for name, one in each.items()}
+        else {name: _relaxed(one, holes=holes) for name, one in each.items()}
         if key == "properties"
         else each
         for key, each in schema.items()
@@ -119,16 +114,6 @@ def _relaxed(schema: dict[str, Any], *, holes: bool) -> dict[str, Any]:
         return found
     described = {key: found.pop(key) for key in ("description", "title") if key in found}
     return {**described, "anyOf": choices}
-
-
-def _property(name: str, schema: dict[str, Any], *, holes: bool) -> dict[str, Any]:
-    """Return the JSON Schema of one key; tables whose keys depend on their `name` have any keys."""
-    if name in _RULES:
-        return {"description": schema.get("description", ""), "anyOf": [{"type": "string"}, _NAMED]}
-    if name in _LISTS_OF_RULES:
-        return {"description": schema.get("description", ""), "type": "array", "items": _NAMED}
-    found = _relaxed(schema, holes=holes)
-    return {"anyOf": [found, {"type": "string"}]} if name == "published" else found
 
 
 def _by_kind(

@@ -8,26 +8,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from textwrap import wrap
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 from pydantic.fields import FieldInfo
 
 from ...errors import nearest_hint
-from ...studies.catalog.optimisers import OPTIMIZERS, SCHEDULES, OptimizerSettings, ScheduleSettings
-from ...studies.catalog.samplers import SAMPLERS
 from ...studies.catalog.tasks import require_task, task_names
-from ...studies.catalog.train_parts import CALLBACKS, LOSS_TERMS, Callback, LossTerm
 from ...studies.new_study import new_study_text
 from ...studies.own_data.own_corpus import own_data_forms
 from ...studies.presentation.kinds import Role, kinds_of
-from ...studies.schema import search_settings, settings
 from ...studies.schema.tables import all_tables
 from ...studies.text.key_synonyms import ELSEWHERE, SYNONYMS
 from ...studies.text.strict_model import (
-    PartSettings,
+    PartReader,
     StrictModel,
     default_words,
     key_descriptions,
+    readers_in,
+    tables_in,
     type_words,
 )
 from ...studies.text.units import WIDTH
@@ -107,13 +105,8 @@ def iter_keys(model: type[StrictModel], prefix: str = "") -> Iterator[KeyFact]:
         name = f"{prefix}{key}"
         yield KeyFact(name, field, " ".join(described.get(key, "").split()))
         for kind in tables_in(field.annotation):
-            yield from iter_keys(kind, f"{name}.")
-
-
-def tables_in(kind: Any) -> list[type[StrictModel]]:  # noqa: ANN401 -- a type of any form
-    """Return the Pydantic models that occur in a type, for example in `list[Model] | None`."""
-    own = [kind] if isinstance(kind, type) and issubclass(kind, StrictModel) else []
-    return [*own, *(table for inner in get_args(kind) for table in tables_in(inner))]
+            if issubclass(kind, StrictModel):
+                yield from iter_keys(kind, f"{name}.")
 
 
 def find_keys(name: str) -> list[KeyEntry]:
@@ -208,32 +201,19 @@ def _iter_facts() -> Iterator[tuple[str, str, KeyFact]]:
     for table in roles:
         for kind, model in kinds_of(table).items():
             yield from ((table, kind, fact) for fact in iter_keys(model))
-    for table, part, base, models in _parts():
-        common = {fact.name for fact in iter_keys(base, f"{part}.")}
-        for name, model in models.items():
-            facts = (fact for fact in iter_keys(model, f"{part}.") if fact.name not in common)
+    for table, part, reader in _parts():
+        common = {fact.name for fact in iter_keys(reader.base, f"{part}.")}
+        for name in reader.names:
+            facts = (fact for fact in iter_keys(reader.find(name), f"{part}.") if fact.name not in common)
             yield from ((table, name, fact) for fact in facts)
 
 
-def _parts() -> Iterator[tuple[str, str, type[StrictModel], Mapping[str, type[StrictModel]]]]:
-    """Yield the parts of a study whose keys depend on their names.
-
-    Each has its table and key, the class of the keys that all have, and the class of each name.
-    """
-    registries = {
-        "optimizer": (OptimizerSettings, OPTIMIZERS),
-        "schedule": (ScheduleSettings, SCHEDULES),
-        "loss_terms": (LossTerm, LOSS_TERMS),
-        "callbacks": (Callback, CALLBACKS),
-    }
-    for part, (base, registry) in registries.items():
-        yield "train", part, base, {name: registry[name].settings for name in registry}
-    samplers = {name: SAMPLERS[name].settings for name in SAMPLERS}
-    yield "search", "sampler", PartSettings, samplers
-    schedulers = {name: search_settings.scheduler_keys(name) for name in search_settings.SCHEDULERS}
-    yield "search", "scheduler", PartSettings, schedulers
-    designs = {name: settings.find_design(name).settings_class for name in settings.DESIGNS}
-    yield "study", "design", PartSettings, designs
+def _parts() -> Iterator[tuple[str, str, PartReader]]:
+    """Yield the parts of a study whose keys depend on their names, each after its table and its key."""
+    for name, table in all_tables().items():
+        for model in table.models():
+            for key, field in model.model_fields.items():
+                yield from ((name, key, reader) for reader in readers_in(field))
 
 
 def format_table(entry: StudyTableEntry) -> str:

@@ -101,7 +101,7 @@ class CellsTable(TableKind):
     digits: dict[str, Annotated[int, Field(ge=0, le=12)]] = Field(default={})
     """decimals by metric (default: the metric's own)"""
 
-    @field_validator("published", mode="before")
+    @field_validator("published", mode="before", json_schema_input_type=str | PublishedSpec)
     @classmethod
     def expand_table_name(cls, table: object) -> object:
         """Convert `published = "NAME"` to the long form `published = { table = "NAME" }`."""

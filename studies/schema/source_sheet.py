@@ -6,13 +6,13 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, cast, get_args, get_origin
+from typing import Any, Literal, cast, get_origin
 
 from ...errors import hint
 from ..catalog.optimisers import OPTIMIZERS, SCHEDULES, OwnOptimizerSettings, OwnScheduleSettings
 from ..catalog.tasks import TASKS, require_task, task_names
 from ..text.document import Diagnostics, iter_leaves
-from ..text.strict_model import StrictModel, format_value
+from ..text.strict_model import StrictModel, format_value, tables_in
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
 from .settings import BUDGET_KEYS, DecodeSettings, ModelSettings, TrainSettings
@@ -238,15 +238,9 @@ def _schema_defaults(
 ) -> Iterator[tuple[KeyPath, object]]:
     for name, field in schema.model_fields.items():
         place = (*path, name)
-        inner = named.get(place, _table_of(field.annotation))
+        kinds = () if get_origin(field.annotation) is tuple else tables_in(field.annotation)
+        inner = named.get(place, next((each for each in kinds if issubclass(each, StrictModel)), None))
         if inner is not None and (field.default is not None or place in given):
             yield from _schema_defaults(place, inner, given, named)
         elif place not in given and not field.is_required() and name not in BUDGET_KEYS:
             yield place, field.default
-
-
-def _table_of(annotation: object) -> type[StrictModel] | None:
-    if get_origin(annotation) is tuple:
-        return None
-    kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
-    return next((kind for kind in kinds if issubclass(kind, StrictModel)), None)

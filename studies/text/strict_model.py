@@ -313,6 +313,11 @@ class PartReader:
         """Return Pydantic's schema of the base class, after this reader."""
         return no_info_before_validator_function(self.read, handler(source))
 
+    def __get_pydantic_json_schema__(self, source: CoreSchema, _: object) -> dict[str, Any]:
+        """Return the JSON Schema of a name, or of a table with a name, which decides its other keys."""
+        named = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+        return {"anyOf": [{"type": "string"}, named]}
+
     def read(self, given: object) -> object:
         """Return the settings of a part; raise ValueError with every fault."""
         if given is None or isinstance(given, self.base):
@@ -358,6 +363,12 @@ class PartReader:
         shown = json.dumps(value) if isinstance(value, str | int | float) else "…"
         owners = (name for name in self.names if key != "name" and key in self.find(name).model_fields)
         return next((f'{{ name = "{name}", {key} = {shown} }}' for name in owners), "")
+
+
+def readers_in(field: FieldInfo) -> Iterator[PartReader]:
+    """Yield the reader of the part that a key takes, or of the parts in its list, if it takes any."""
+    inner = (each for kind in get_args(field.annotation) for each in getattr(kind, "__metadata__", ()))
+    yield from (each for each in (*field.metadata, *inner) if isinstance(each, PartReader))
 
 
 def _with_owner(problem: ValidationProblem, name: str) -> ValidationProblem:
@@ -418,7 +429,7 @@ def _model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
     for part in path:
         if isinstance(part, int):  # the index of a table in a list
             continue
-        model = next(_models_in(model.model_fields[str(part)].annotation))
+        model = next(tables_in(model.model_fields[str(part)].annotation))
     return model
 
 
@@ -431,14 +442,13 @@ def _unknown_key_hint(key: str, table: type[BaseModel], value: object) -> str:
     told = {**ELSEWHERE, **(table.absent_keys if issubclass(table, StrictModel) else {})}
     if key.lower() not in told:
         for name, field in table.model_fields.items():
-            for reader in field.metadata:
-                is_part = isinstance(reader, PartReader) and reader.is_short
-                if is_part and (example := reader.example(synonym, value)):
+            for reader in readers_in(field):
+                if reader.is_short and (example := reader.example(synonym, value)):
                     return f": write {name} = {example}"
     owners = [
         name
         for name, field in table.model_fields.items()
-        if any(synonym in _keys_of(model) for model in _models_in(field.annotation))
+        if any(synonym in _keys_of(model) for model in tables_in(field.annotation))
     ]
     if owners:
         what = "it" if synonym == key else synonym
@@ -458,11 +468,12 @@ def _keys_of(model: type[BaseModel]) -> set[str]:
     return set(model.model_fields).union(*(each.settings.model_fields for each in model.registry.values()))
 
 
-def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
+def tables_in(annotation: object) -> Iterator[type[BaseModel]]:
+    """Yield the Pydantic models that occur in a type, for example in `list[Model] | None`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):
-        yield from _models_in(inner)
+        yield from tables_in(inner)
 
 
 _TYPE_NAMES = {str: "text", int: "whole number", float: "number", bool: "true or false", Any: "any"}
