@@ -19,7 +19,7 @@ from ..studies.planning.reused_trials import (
     find_stale_trials,
     latest_trials,
 )
-from ..studies.planning.status import StudyStatus, count_other_points, read_statuses, study_outcomes
+from ..studies.planning.status import StudyStatus, count_other_points, stored_outcomes, study_outcomes
 from ..studies.planning.trials_to_run import stale_part, trials_by_lacking_plugin
 from ..studies.resolve import changes_of
 from ..studies.study import Study, shipped_studies
@@ -103,11 +103,11 @@ def note_missing_results(results: reporting.StudyResults, status: StudyStatus | 
     store is read unless the study's `status` is given. End the command if files of the study may not be read.
     """
     study, store = results.study, results.store
-    stored = study_outcomes(study, read_statuses(store, study))["trial"] if status is None else status.stored
+    stored = status.stored if status else study_outcomes(study, stored_outcomes(store, study))["trial"]
     if len(stored):
         return False
     require_readable(results)
-    stale = find_stale_trials(study, read_statuses(store, study))
+    stale = find_stale_trials(study, stored_outcomes(store, study))
     reuse = f"{describe_stale(stale)}: reuse them with --keep-stale, or " if stale else ""
     which = " with these settings" if (store.root / "trials" / study.name).is_dir() else ""
     note = f"no trial of {study.name}{which} has ended in {_store_and_command(study, store, reuse)}"
@@ -170,7 +170,7 @@ def note_stale_trials(results: reporting.StudyResults) -> None:
     """
     study, store = results.study, results.store
     if study.search is not None:
-        if other := count_other_points(study, read_statuses(store, study)):
+        if other := count_other_points(study, stored_outcomes(store, study)):
             why = "other settings, data or code, or points outside the present space"
             have = f"the store has {plural(other, 'trial')} of other versions of {study.name}"
             print_stderr(f"{have} ({why}), which are not counted")

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from ..storage import Store, StoreError
 from ..storage.rows import KEY_COLUMNS, has_trial
 from ..storage.trial_files import STARTS_FILE, read_begun
@@ -47,19 +45,16 @@ class StudyOutline:
     held: int = 0
 
 
-def outline_studies(
-    store: Store, stored: pl.DataFrame | None = None
-) -> dict[str, Study | StudyOutline | StudyError]:
+def outline_studies(store: Store) -> dict[str, Study | StudyOutline | StudyError]:
     """Return all studies by name; unused shipped studies only as outlines, where possible.
 
-    A shipped study is unused if the store has no trial of it. The user's own studies come first. `stored` are
-    the trials of the store, if they have been read already.
+    A shipped study is unused if the store has no trial of it. The user's own studies come first.
     """
-    shipped, stored = shipped_studies(), store.trials(columns=KEY_COLUMNS) if stored is None else stored
+    shipped, stored = shipped_studies(), store.trials(columns=KEY_COLUMNS)
     recorded = {name for name in shipped if store.records.load(name) is not None}
     ran = studies_with_trials(store, stored) | recorded
     found: dict[str, Study | StudyOutline | StudyError] = {name: load_or_error(name, store) for name in ran}
-    known = known_traits(store, [each for each in found.values() if isinstance(each, Study)], stored)
+    known = known_traits(store, [each for each in found.values() if isinstance(each, Study)])
     for name in shipped.keys() - ran:
         found[name] = outline(shipped[name], known) or load_or_error(name, store)
     return {name: found[name] for name in sorted(found, key=lambda name: (name in shipped, name))}
@@ -102,22 +97,14 @@ def traits(tables: Mapping[str, Any]) -> Traits:
     return tuple(as_table(tables.get(table)).get(key) for table, key in _KEYS)
 
 
-def known_traits(
-    store: Store, loaded: Iterable[Study] = (), stored: pl.DataFrame | None = None
-) -> set[Traits]:
-    """Return the traits of all trials in a store or in the loaded studies.
-
-    `stored` are the trials of the store, if they have been read already.
-    """
+def known_traits(store: Store, loaded: Iterable[Study] = ()) -> set[Traits]:
+    """Return the traits of all trials in a store or in the loaded studies."""
     trials = [trial for study in loaded for trial in study.trials]
     kinds = [each.settings for each in first_of_each_kind(trials)]
     found: set[Traits] = {tuple(getattr(getattr(each, table), key) for table, key in _KEYS) for each in kinds}
     other = ~has_trial(trial.id for trial in trials)
-    texts = list[str]()
-    stored = store.trials(columns=KEY_COLUMNS) if stored is None else stored
-    if len(stored.filter(other)):
-        settings = store.trials(columns=(*KEY_COLUMNS, "settings")).filter(other)["settings"]
-        texts += settings.str.replace(r'"seed":\d+', '"seed":0').unique().to_list()
+    settings = store.trials(columns=(*KEY_COLUMNS, "settings")).filter(other)["settings"]
+    texts: list[str] = settings.str.replace(r'"seed":\d+', '"seed":0').unique().to_list()
     for path in store.files.checkpoints_folder(STARTS_FILE).glob(f"*/{STARTS_FILE}"):
         with suppress(OSError, StoreError):  # `unfinished_trials` reports these errors
             texts += [] if (begun := read_begun(path.parent)) is None else [begun[0].settings]

@@ -12,10 +12,8 @@ from ...reporting.snapshot import Snapshot
 from ...storage import Store
 from ...studies.outlines import StudyOutline, outline_studies
 from ...studies.planning.status import (
-    STATUS_COLUMNS,
     StudyStatus,
-    needs_settings,
-    read_statuses,
+    stored_outcomes,
     study_outcomes,
     study_status,
 )
@@ -99,11 +97,8 @@ def format_best_points(study: Study, found: SearchPoints | None) -> list[str]:
 
 def studies_with_status(store: Store) -> dict[str, tuple[str, StudyStatus] | StudyError]:
     """Return the title and status of each study by name, or the error of a study that cannot be read."""
-    outcomes = store.trials(columns=STATUS_COLUMNS)
-    studies = outline_studies(store, outcomes)
-    loaded = [each for each in studies.values() if isinstance(each, Study)]
-    if any(map(needs_settings, loaded)):
-        outcomes = read_statuses(store, *loaded)
+    studies = outline_studies(store)
+    outcomes = stored_outcomes(store, *(each for each in studies.values() if isinstance(each, Study)))
     found = dict[str, tuple[str, StudyStatus] | StudyError]()
     for name, study in studies.items():
         if isinstance(study, StudyError):

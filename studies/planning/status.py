@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ..resolve.search_source import SearchSource
 from .reused_trials import StaleTrial, describe_stale, find_stale_trials, reusable_outcomes
 from .trials_to_run import (
-    DEVICE_COLUMNS,
     UnfinishedTrial,
     left_within_budget,
     trials_missing_weights,
@@ -97,22 +96,6 @@ class StudyStatus:
         return " · ".join(parts)
 
 
-_GRID_COLUMNS = ("trial", "study", "attempt", "status", "reason")
-STATUS_COLUMNS = (
-    *(*_GRID_COLUMNS, "factors", "epochs", "flops", "seconds", "continued_from"),
-    *DEVICE_COLUMNS,
-)
-"""The columns of stored trials that the status of a study needs, unless it needs their settings."""
-
-
-def read_statuses(store: Store, *studies: Study) -> pl.DataFrame:
-    """Return the latest attempt of each stored trial, in the columns that `study_status` needs."""
-    if any(map(needs_settings, studies)):
-        return store.trials(columns=tuple(TRIALS))
-    has_search = any(study.search is not None for study in studies)
-    return store.trials(columns=STATUS_COLUMNS if has_search else _GRID_COLUMNS)
-
-
 def stored_outcomes(store: Store, *studies: Study, probes: Collection[str] = ()) -> pl.DataFrame:
     """Return the latest attempt of each stored trial.
 
@@ -120,11 +103,11 @@ def stored_outcomes(store: Store, *studies: Study, probes: Collection[str] = ())
     matter only for trials that another study or other source of plug-ins may have trained; a study knows the
     settings of its own trials.
     """
-    needed = any(map(needs_settings, studies))
+    needed = any(map(_needs_settings, studies))
     return store.trials(probes, [name for name in TRIALS if needed or name != "settings"])
 
 
-def needs_settings(study: Study) -> bool:
+def _needs_settings(study: Study) -> bool:
     """Return whether the stored settings of trials are needed to find the outcomes of a study."""
     if study.search is not None:
         return study.search.settings.warm_start or has_plugins()
@@ -143,7 +126,7 @@ def study_status(
     Without `outcomes`, read the latest attempts from the store. `confirmed` names the confirmed claims, which
     open gates.
     """
-    outcomes = read_statuses(store, study) if outcomes is None else outcomes
+    outcomes = stored_outcomes(store, study) if outcomes is None else outcomes
     rows = study_outcomes(study, outcomes)
     statuses: dict[str, str] = dict(rows.select("trial", "status").iter_rows())
     of_added_seeds = {trial.id for trial in study.added}
