@@ -23,7 +23,7 @@ from ..studies.catalog.published import (
 from ..studies.claims.comparisons import Constant
 from ..studies.last_run import load_last_run
 from ..studies.planning.plan import remaining_search_flops, remaining_search_times
-from ..studies.planning.status import started_trials
+from ..studies.planning.status import unfinished_of
 from ..studies.planning.time_estimates import TimeEstimator, total_time
 from ..studies.presentation.kinds import TableExtras
 from ..studies.resolve.costs import max_trial_flops
@@ -211,7 +211,7 @@ def _stored(paper: str, store: Store) -> tuple[tuple[Study, ...], pl.DataFrame, 
     studies = studies_of_paper(paper, store)
     outcomes = load_outcomes(store, *studies)
     ended = set(outcomes["trial"])
-    begun = (trial for study in studies for trial in started_trials(study, store, ended))
+    begun = (each.trial.id for study in studies for each in unfinished_of(study, store, ended))
     return studies, outcomes, frozenset(begun)
 
 

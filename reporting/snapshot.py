@@ -16,7 +16,7 @@ import polars as pl
 from .. import reporting, studies  # they load names when these are used: a status needs few
 from ..storage import Store
 from ..storage.rows import has_trial
-from ..studies.planning.status import StudyStatus, started_trials, study_outcomes, study_status
+from ..studies.planning.status import StudyStatus, study_outcomes, study_status, unfinished_of
 from ..studies.planning.trials_to_run import own_costs
 from ..studies.study import Study
 from .outcomes import load_outcomes
@@ -105,11 +105,12 @@ class Snapshot:
     ) -> list[Table]:
         """Return the tables for `specs` (default: the study's own).
 
-        Raise TableError if one is invalid. `begun` has the ids of begun trials (default: those of a grid's
-        trials that have a checkpoint but no outcome).
+        Raise TableError if one is invalid. `begun` has the ids of begun trials (default: those that have no
+        outcome yet).
         """
         if begun is None:
-            begun = started_trials(self.study, self.store, self.outcomes["trial"])
+            unfinished = unfinished_of(self.study, self.store, self.outcomes["trial"].to_list())
+            begun = [each.trial.id for each in unfinished if each.has_started]
         return [
             reporting.build_table(self.study, spec, self.outcomes, published=published, begun=begun)
             for spec in (self.study.tables if specs is None else specs)

@@ -54,17 +54,15 @@ def format_unfinished(study: Study, store: Store, now: StudyStatus) -> list[str]
     """
     if not (now.started or now.waiting):
         return []
-    trials = {**{trial.id: trial for trial in study.trials}, **now.begun}
     clock = datetime.now(UTC)
     rows: list[tuple[Trial, list[str]]] = []
     for name, progress in now.progress.items():
         ago = f"{format_duration((clock - progress.saved_at).total_seconds())} ago"
-        rows.append(
-            (trials[name], [*trial_lines.progress_words(trials[name], progress.epoch, progress.metrics), ago])
-        )
-    rows += [(trial, ["begun"]) for name, trial in now.begun.items() if name not in now.progress]
+        trial = now.started[name]
+        rows.append((trial, [*trial_lines.progress_words(trial, progress.epoch, progress.metrics), ago]))
+    rows += [(trial, ["begun"]) for name, trial in now.started.items() if name not in now.progress]
     rows += [(trial, ["waiting"]) for trial in now.waiting]
-    columns = TrialNameColumns.of(study, [*now.begun.values(), *now.waiting])
+    columns = TrialNameColumns.of(study, [*now.started.values(), *now.waiting])
     last = store.last_numbers()
     held = store.leases(None).held({trial: last.get(trial, -1) + 1 for trial in now.started})
     lines = trial_lines.format_trials(rows, columns, output_width())

@@ -19,7 +19,7 @@ from hashlib import sha256
 from ...storage import Store, StoreState
 from ...storage.read import LatestAttempts
 from ...studies.last_run import load_last_run
-from ...studies.planning.status import study_outcomes, unfinished_in_search
+from ...studies.planning.status import study_outcomes, unfinished_of
 from ...studies.study import Study, follow_rounds
 from ...studies.text.errors import StudyError
 from ..claims.verdicts import ClaimError
@@ -109,7 +109,7 @@ class StoreReader:
                 studies[name] = study
                 continue
             every = study.with_later_seeds()
-            found = (each.trial for each in unfinished_in_search(study, self._store, ()))
+            found = [each.trial for each in unfinished_of(study, self._store, ())] if study.search else []
             begun = tuple(
                 BegunTrial(trial=trial, note=unfinished[trial.id], held=trial.id in held)
                 for trial in (*every.trials, *found)

@@ -47,7 +47,7 @@ from .status import (
     stored_outcomes,
     study_outcomes,
     timed_devices,
-    unfinished_in_search,
+    unfinished_of,
 )
 from .time_estimates import MeasureSteps, TimeEstimate, TimeEstimator, total_time
 from .trials_to_run import (
@@ -461,7 +461,7 @@ def remaining_search_times(
         own = baseline if is_last else []
         others = rows.filter((pl.col("status") != "incomplete") & ~pl.col("trial").is_in(own))
         found += [one] * (max(0, trials - len(own) - len(others)) + (remaining if is_last else 0))
-    unfinished = unfinished_in_search(study, store, tried["trial"].to_list())
+    unfinished = unfinished_of(study, store, tried["trial"].to_list())
     return found[: left_within_budget(search, tried, (each.trial for each in unfinished))]
 
 

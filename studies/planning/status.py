@@ -37,15 +37,14 @@ from .trials_to_run import (
 class StudyStatus:
     """The progress of a study: its trials and how they ended.
 
-    `stored` has the status of each outcome by trial id, and `started` the ids of started trials. `progress`
-    describes the started trials, the latest first. `begun` are the started trials of a search, `waiting` the
-    trials that were handed in and not started. `num_held` counts trials that a gate holds back and that were
-    never started; they do not count as remaining. Trials in `missing_weights` are done, but would be trained
-    again for their weights. `failure_reasons` counts first lines, the most frequent first. `added` has the
-    status of each stored trial of an added seed. `total` and `stored` leave these trials out, and `left`
-    counts those that are being added. `spent` names the budget or space that a search has used up, else it is
-    None; then `left` counts only trials of points that have begun. `stale` are outcomes computed with other
-    plug-in source, which do not count.
+    `stored` has the status of each outcome by trial id, and `started` the started trials. `progress` has
+    their progress, the latest first. `waiting` are trials that were handed in and not started. `num_held`
+    counts trials that a gate holds back and that were never started; they do not count as remaining. Trials
+    in `missing_weights` are done, but would be trained again for their weights. `failure_reasons` counts
+    first lines, the most frequent first. `added` has the status of each stored trial of an added seed.
+    `total` and `stored` leave these trials out, and `left` counts those that are being added. `spent` names
+    the budget or space that a search has used up, else it is None; then `left` counts only trials of points
+    that have begun. `stale` are outcomes computed with other plug-in source, which do not count.
     """
 
     total: int
@@ -54,9 +53,8 @@ class StudyStatus:
     spent: str | None = None
     stored: Mapping[str, str] = field(default_factory=dict[str, str])
     added: Mapping[str, str] = field(default_factory=dict[str, str])
-    started: tuple[str, ...] = ()
+    started: Mapping[str, Trial] = field(default_factory=dict[str, Trial])
     progress: Mapping[str, CheckpointNote] = field(default_factory=dict[str, CheckpointNote])
-    begun: Mapping[str, Trial] = field(default_factory=dict[str, Trial])
     waiting: tuple[Trial, ...] = ()
     missing_weights: tuple[str, ...] = ()
     failure_reasons: tuple[tuple[str, int], ...] = ()
@@ -131,15 +129,11 @@ def study_status(
     statuses: dict[str, str] = dict(rows.select("trial", "status").iter_rows())
     of_added_seeds = {trial.id for trial in study.added}
     stored = {trial: status for trial, status in statuses.items() if trial not in of_added_seeds}
-    unfinished, added = list[UnfinishedTrial](), dict[str, str]()
-    if study.search is not None:
-        unfinished = unfinished_in_search(study, store, statuses)
-        started = tuple(each.trial.id for each in unfinished if each.has_started)
-    else:
-        started = started_trials(study, store, statuses)
-        if study.later_seeds:
-            later = study_outcomes(study.with_later_seeds(), outcomes).filter(~has_trial(stored))
-            added = dict(later.select("trial", "status").iter_rows())
+    unfinished, added = unfinished_of(study, store, statuses), dict[str, str]()
+    started = {each.trial.id: each.trial for each in unfinished if each.has_started}
+    if study.search is None and study.later_seeds:
+        later = study_outcomes(study.with_later_seeds(), outcomes).filter(~has_trial(stored))
+        added = dict(later.select("trial", "status").iter_rows())
     counted = count_trials(study, rows, (each.trial for each in unfinished), confirmed)
     notes = {trial: note for trial in started if (note := store.files.checkpoint_note(trial)) is not None}
     return StudyStatus(
@@ -151,7 +145,6 @@ def study_status(
         added=added,
         started=started,
         progress=dict(sorted(notes.items(), key=lambda each: each[1].saved_at, reverse=True)),
-        begun={each.trial.id: each.trial for each in unfinished if each.has_started},
         waiting=tuple(each.trial for each in unfinished if not each.has_started),
         missing_weights=trials_missing_weights(study, store, statuses),
         failure_reasons=count_failures(rows),
@@ -393,18 +386,13 @@ def _search_of(study: Study) -> SearchSource:
     return study.search
 
 
-def unfinished_in_search(study: Study, store: Store, stored: Collection[str]) -> list[UnfinishedTrial]:
-    """Return the started or requested trials of a search that are not `stored`; empty for a grid."""
+def unfinished_of(study: Study, store: Store, stored: Collection[str]) -> list[UnfinishedTrial]:
+    """Return the trials of a study that are started, or requested by its search, and not `stored`."""
     if study.search is None:
-        return []
+        begun = store.files.trials_with_checkpoint(trial.id for trial in study.trials).difference(stored)
+        return [UnfinishedTrial(trial=each, has_started=True) for each in study.trials if each.id in begun]
     return [
         each
         for each in unfinished_trials(store.files.checkpoints_folder(STARTS_FILE), study.name)
         if each.trial.id not in stored and tried_trial(study, each.trial.id, each.trial.levels) is not None
     ]
-
-
-def started_trials(study: Study, store: Store, stored: Iterable[str]) -> tuple[str, ...]:
-    """Return the trials of a grid that have a checkpoint but no outcome; empty for a search."""
-    begun = store.files.trials_with_checkpoint(trial.id for trial in study.trials).difference(stored)
-    return tuple(trial.id for trial in study.trials if trial.id in begun)
