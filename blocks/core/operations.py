@@ -89,6 +89,18 @@ def at_least_single(x: Tensor) -> Tensor:
     return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
 
 
+def products_in_half(x: Tensor) -> AbstractContextManager[object]:
+    """Return autocast to the type of x if x has 16 bits. Otherwise, return a context that changes nothing.
+
+    A module with weights of 16 bits then multiplies them with sums in single precision, as under autocast.
+    An active autocast stays as it is.
+    """
+    kind = x.device.type
+    if x.dtype not in (torch.bfloat16, torch.float16) or kind == "meta" or torch.is_autocast_enabled(kind):
+        return nullcontext()
+    return torch.autocast(kind, dtype=x.dtype)
+
+
 def is_transformed() -> bool:
     """Return whether a transform such as `torch.vmap` is active, as in a pack of trials.
 

@@ -71,8 +71,19 @@ class HeadNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(width))
 
     def forward(self, y: Tensor) -> Tensor:
-        scale = (y.square().mean(-1, keepdim=True) + NORM_EPSILON).rsqrt()
-        return y * scale * self.weight
+        return y * inverse_norm(y, NORM_EPSILON, mean=True) * self.weight
+
+
+def inverse_norm(x: Tensor, epsilon: float, *, mean: bool = False) -> Tensor:
+    """Return 1 / √(Σ x² + ε) for each vector of x (…, width), or 1 / √(Σ x² / width + ε) with `mean`; (…, 1).
+
+    For a float16 it is computed in single precision, because its gradient would overflow at short vectors.
+    """
+    exact = x.float() if x.dtype == torch.float16 else x
+    squares = exact.square()
+    total = squares.mean(-1, keepdim=True) if mean else squares.sum(-1, keepdim=True)
+    found = (total + epsilon).rsqrt()
+    return found if exact is x else found.to(x.dtype)
 
 
 def turn(x: Tensor, angles: Tensor) -> Tensor:

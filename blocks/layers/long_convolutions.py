@@ -17,7 +17,7 @@ from torch.nn import functional
 from ...grammar.vocabulary.spec import Settings, as_int, as_word
 from ..core.block import Block, Context, register_block
 from ..core.initialisation import Initialisable, Linear, WeightRole, roles
-from ..core.operations import without_autocast
+from ..core.operations import linear, without_autocast
 from .convolutions import zero_masked
 from .head_parts import ShortConvolution
 from .matrix_states.chunked_recurrence import chunk_shape
@@ -82,7 +82,7 @@ class ImplicitFilters(Initialisable):
     window that falls exponentially with the lag. The network's inputs are the lag as a share of all taps, and
     sines and cosines with up to (LAG_FEATURES - 1) / 2 periods in a sequence. Maps are initialised as in
     torch. In addition each channel has a weight for lag 0, N(0, 1) (Poli et al. 2023, section 3.3 and their
-    program). The network computes in full precision.
+    program). The network computes in at least single precision: a bfloat16 cannot count beyond 256 lags.
     """
 
     weight_roles = roles(skip=WeightRole.GAIN)
@@ -106,20 +106,23 @@ class ImplicitFilters(Initialisable):
 
     def forward(self, lags: int) -> Tensor:
         """Return the values of the filters at lags 0 to `lags` - 1, (filters, channels, lags)."""
-        share = torch.arange(lags, device=self.skip.device, dtype=self.skip.dtype) / max(1, self.taps - 1)
+        exact = torch.promote_types(self.skip.dtype, torch.float32)
+        share = torch.arange(lags, device=self.skip.device, dtype=exact) / max(1, self.taps - 1)
         slow, fast = (math.log(LEAST_LEFT) / end for end in (SLOWEST, FASTEST))
-        rates = torch.linspace(slow, fast, self.skip.shape[1], device=share.device, dtype=share.dtype)
+        rates = torch.linspace(slow, fast, self.skip.shape[1], device=share.device, dtype=exact)
         window = torch.exp(share[:, None, None] * rates)
         with without_autocast(share.device):
             # as in the authors' program: the lowest frequency is almost 0, the highest is bands - 1
             bands = (LAG_FEATURES - 1) // 2
-            waves = torch.linspace(1e-4, bands - 1, bands, device=share.device, dtype=share.dtype)
+            waves = torch.linspace(1e-4, bands - 1, bands, device=share.device, dtype=exact)
             angles = 2.0 * math.pi * (self.taps - 1) / self.taps * share.unsqueeze(1) * waves
             h = torch.cat([share.unsqueeze(1), angles.cos(), -angles.sin()], 1)  # (lags, LAG_FEATURES)
             for each in self.maps:
-                h = torch.sin(self.frequencies.weight * each(h))
-            taps = self.output(h).unflatten(1, self.skip.shape) * window  # (lags, filters, channels)
-        return taps.permute(1, 2, 0) + functional.pad(self.skip.unsqueeze(2), (0, lags - 1))
+                h = torch.sin(self.frequencies.weight * linear(h, each.weight.to(exact), each.bias.to(exact)))
+            taps = linear(h, self.output.weight.to(exact), None)
+            taps = taps.unflatten(1, self.skip.shape) * window  # (lags, filters, channels)
+        taps = taps.to(self.skip.dtype).permute(1, 2, 0)
+        return taps + functional.pad(self.skip.unsqueeze(2), (0, lags - 1))
 
 
 @register_block("base_conv")

@@ -18,8 +18,8 @@ from ..core.initialisation import Initialisable, WeightRole, glorot, roles
 from ..core.operations import are_operations_rewritten, linear, without_autocast
 from ..core.transducer import State
 
-HELD = 1e9
-"""The offset that opens or closes a gate completely."""
+HELD = 1e4
+"""The offset that opens or closes a gate completely. A float16 can hold it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

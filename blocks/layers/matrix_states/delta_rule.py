@@ -15,9 +15,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ....grammar.vocabulary.spec import Settings, as_bool, as_int
-from ...core.block import Context, register_block
+from ...core.block import BuildError, Context, register_block
 from ...core.initialisation import Initialisable, Linear, WeightRole, roles
 from ...core.operations import at_least_single
+from ..head_parts import inverse_norm
 from .chunked_recurrence import (
     LEAST_LOG_DECAY,
     MAX_VECTOR_CHUNK_LENGTH,
@@ -224,8 +225,13 @@ class ChannelRates(Initialisable):
         draw_step_offsets(self.step_offset, generator)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the logarithm of each channel's decay, (batch, length, heads, head_width)."""
+        """Return the logarithm of each channel's decay, (batch, length, heads, head_width).
+
+        Raise BuildError in float16, whose range is too small for the decays of a chunk.
+        """
         mapped = self.map(x).unflatten(2, self.step_offset.shape)
+        if mapped.dtype == torch.float16:
+            raise BuildError("expected bfloat16, float32 or float64 for decays, got float16: use bfloat16")
         return -(functional.softplus(mapped + self.step_offset) * self.log_rate.exp()).clamp(
             max=-LEAST_LOG_DECAY
         )
@@ -347,7 +353,7 @@ class Rwkv7(LinearRecurrence):
             each.unflatten(0, (self.heads, -1)) for each in (gates.removal, gates.replacement, gates.bonus)
         )
         removed = k * removal
-        removed = removed * (removed.square().sum(-1, keepdim=True) + KEY_EPSILON).rsqrt()
+        removed = removed * inverse_norm(removed, KEY_EPSILON)
         k = k * (1.0 + (rate - 1.0) * replacement)
         taken, written = removed * rate, (k, v)
         y, last = run_vector_delta(q, removed, taken, log_decay, written=written, state=state, keep=keep)

@@ -16,6 +16,7 @@ from torch.nn import functional
 from ....grammar.vocabulary.spec import Settings, as_int
 from ...core.block import Context, register_block
 from ...core.initialisation import Initialisable, Linear, WeightRole, roles
+from ..head_parts import inverse_norm
 from .recurrent_heads import LinearRecurrence
 
 EPSILON = 1e-6
@@ -71,7 +72,7 @@ class InnerModel(Initialisable):
 def _standardise(x: Tensor) -> tuple[Tensor, Tensor]:
     """Return x with mean 0 and variance 1, and the inverse of its standard deviation (…, 1)."""
     centred = x - x.mean(-1, keepdim=True)
-    scale = (centred.square().mean(-1, keepdim=True) + EPSILON).rsqrt()
+    scale = inverse_norm(centred, EPSILON, mean=True)
     return centred * scale, scale
 
 

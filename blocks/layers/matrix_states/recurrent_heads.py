@@ -13,8 +13,9 @@ from torch.nn import functional
 from ....grammar.vocabulary.spec import Settings, as_int, as_word
 from ...core.block import Block, Context
 from ...core.initialisation import Initialisable, Linear, WeightRole, roles
+from ...core.operations import products_in_half
 from ..convolutions import zero_masked
-from ..head_parts import HeadNorm, ShortConvolution, gate_heads
+from ..head_parts import HeadNorm, ShortConvolution, gate_heads, inverse_norm
 
 KEY_EPSILON = 1e-6
 """The constant added to the sum of squares of a query or key."""
@@ -27,6 +28,8 @@ class LinearRecurrence(Block):
     queries have as many heads as values, or a single shared one of width `shared_keys`. A position has as
     many keys and values as it `writes`. Padding follows a sequence and cannot change it; it is zeroed, so
     that it cannot overflow.
+
+    With 16-bit weights, running sums are in single precision, as under autocast.
     """
 
     state_is_bounded: ClassVar[bool] = True
@@ -69,7 +72,8 @@ class LinearRecurrence(Block):
         return state.unflatten(1, (self.heads, self.key_width, -1))
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        return self._run(zero_masked(x, mask), None, keep=False)[0]
+        with products_in_half(x):
+            return self._run(zero_masked(x, mask), None, keep=False)[0]
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """Return the outputs for a piece of a sequence, and the new state.
@@ -77,7 +81,8 @@ class LinearRecurrence(Block):
         The state holds the past inputs of the short convolution, if there is one, and then the state of the
         recurrence.
         """
-        return self._run(x, state, keep=True)
+        with products_in_half(x):
+            return self._run(x, state, keep=True)
 
     def _run(self, x: Tensor, state: Tensor | None, *, keep: bool) -> tuple[Tensor, Tensor | None]:
         qkv, past = self.qkv(x), None
@@ -88,7 +93,7 @@ class LinearRecurrence(Block):
         qk, v = qkv.split([keys, qkv.shape[2] - keys], 2)
         qk, v = qk.unflatten(2, (1 + self.writes, self.key_heads, -1)), v.unflatten(2, (-1, self.head_width))
         if self.normalises_keys:
-            qk = qk * (qk.square().sum(-1, keepdim=True) + KEY_EPSILON).rsqrt()
+            qk = qk * inverse_norm(qk, KEY_EPSILON)
         before = None if state is None else self.split_state(state)
         y, kept = self.recur(x, qk, v, before, keep=keep)
         if kept is not None:
