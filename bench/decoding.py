@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from activemem.blocks.models.model import TransductionModel, build
-from activemem.engine.decoding.searches import decode
+from activemem.engine.decoding.searches import Decoding, decode
 
 RECIPES = (
     "seq2seq(gru(layers=2), gru(layers=2), attention=bahdanau)",
@@ -77,8 +77,8 @@ def main() -> None:
         found = median_tokens_per_s(
             {
                 "again": lambda model=model: decode_without_state(model, sources),
-                "greedy": lambda model=model: decode(model, sources, max_length=TARGET),
-                "beam": lambda model=model: decode(model, sources, max_length=TARGET, beam=BEAM),
+                "greedy": lambda model=model: decode(model, sources, Decoding(), max_length=TARGET),
+                "beam": lambda model=model: decode(model, sources, Decoding(beam=BEAM), max_length=TARGET),
             },
             seconds,
         )

@@ -4,9 +4,9 @@ from .measures import bleu_by_length as bleu_by_length
 from .measures import score_brackets as score_brackets
 from .searches import Bounds as Bounds
 from .searches import Decoded as Decoded
+from .searches import Decoding as Decoding
 from .searches import LengthLine as LengthLine
 from .searches import OutputCosts as OutputCosts
-from .searches import Ranking as Ranking
 from .searches import SizeSearch as SizeSearch
 from .searches import beam_search as beam_search
 from .searches import decode as decode

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 
 from ...blocks.models.model import PAD, TransductionModel
+from ...studies.catalog.tasks import SentencePairSettings, SizeChoice
+from ...studies.schema.settings import TrialSettings
 from ..core.process import give_back_memory
 from ..data.vocabularies.vocabulary import END
 
@@ -164,16 +166,34 @@ def _likeliest(logs: Tensor, bounds: Bounds, place: int) -> tuple[Tensor, Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ranking:
-    """Rule that ranks outputs by probability, length and coverage (Wu et al. 2016, section 7).
+class Decoding:
+    """Decoding settings: the size of the beam, and the penalties that rank outputs.
 
-    The rank is log P / lp + cp. lp = ((5 + length) / 6)^α, where the length counts the end. cp = β · Σ log
-    min(coverage, 1) over the source's positions. The coverage of a position is the sum of all attention
-    weights on it. α is `length_penalty`, and β is `coverage_penalty`.
+    The rank (Wu et al. 2016, section 7) is log P / lp + cp. lp = ((5 + length) / 6)^α, where the length
+    counts the end. cp = β · Σ log min(coverage, 1) over the source's positions. The coverage of a position is
+    the sum of all attention weights on it. α is `length_penalty`, and β is `coverage_penalty`. A beam of 1 is
+    greedy.
+
+    `sizes` chooses the output lengths to try with a model that needs the length in advance.
     """
 
+    beam: int = 1
     length_penalty: float = 0.0
     coverage_penalty: float = 0.0
+    sizes: SizeChoice = "all"
+
+    @classmethod
+    def of_task(cls, settings: TrialSettings) -> Decoding:
+        """Return the decoding settings of a trial; the default is greedy search."""
+        task = settings.task
+        if not isinstance(task, SentencePairSettings):
+            return cls()
+        return cls(
+            beam=task.beam,
+            length_penalty=task.length_penalty,
+            coverage_penalty=task.coverage_penalty,
+            sizes=task.sizes,
+        )
 
     def normalise(self, scores: Tensor, lengths: Tensor | int) -> Tensor:
         """Return the score divided by the length penalty: log P / lp.
@@ -193,16 +213,14 @@ class Ranking:
         return self.coverage_penalty * logs.sum(1, dtype=torch.float64)
 
 
-def beam_search(
-    model: TransductionModel, sources: Tensor, bounds: Bounds, *, beam: int, ranking: Ranking
-) -> Outputs:
+def beam_search(model: TransductionModel, sources: Tensor, bounds: Bounds, decoding: Decoding) -> Outputs:
     """Return the highest-ranked output that the search finds for each source (batch, n).
 
     Among the `beam` best continuations of a sentence's unfinished outputs, those with an end symbol are
     finished outputs. The search continues from the `beam` best unfinished ones, as long as one of them can
     still rank higher than the best finished output.
     """
-    device, valid = sources.device, sources != PAD
+    device, valid, beam = sources.device, sources != PAD, decoding.beam
     symbols = sources.new_full((len(sources), int(bounds.max_length.max())), PAD)
     # the output of a row for which no finite score is ever found
     symbols[:, 0] = END
@@ -213,7 +231,7 @@ def beam_search(
     sentence = torch.arange(len(sources), device=device)
     slot, sums = torch.zeros_like(sentence), torch.zeros_like(scores)
     prefix = torch.full_like(symbols[:, :1], PAD)  # it begins with the start symbol
-    coverage = torch.zeros_like(valid, dtype=torch.float64) if ranking.coverage_penalty > 0.0 else None
+    coverage = torch.zeros_like(valid, dtype=torch.float64) if decoding.coverage_penalty > 0.0 else None
     state = model.begin(sources, bounds.max_length)
     while len(sums):
         logits, state = model.step(state, prefix[:, -1])
@@ -238,9 +256,9 @@ def beam_search(
 
         # the outputs that end here, and improve on the best so far
         ending = best[:, :beam].masked_fill(chosen[:, :beam] != END, -torch.inf)
-        ended = ranking.normalise(ending, length)
+        ended = decoding.normalise(ending, length)
         if coverage is not None:
-            terms = ranking.coverage_term(coverage, valid[sentence])
+            terms = decoding.coverage_term(coverage, valid[sentence])
             ended = ended + terms[parents[:, :beam]]
         rank, which = ended.max(1)
         better = torch.nonzero(rank > ranks[sentences]).squeeze(1)
@@ -252,7 +270,7 @@ def beam_search(
         # a score only falls with more symbols, and the largest length divides it most, so no continuation
         # ranks higher than this bound
         going, order = best.masked_fill(chosen == END, -torch.inf).topk(beam)
-        kept = ranking.normalise(going, bounds.max_length[sentences, None]) > ranks[sentences, None]
+        kept = decoding.normalise(going, bounds.max_length[sentences, None]) > ranks[sentences, None]
         of, slot = torch.nonzero(kept, as_tuple=True)
         rows = parents.gather(1, order)[kept]
         sentence, sums, state = sentences[of], going[kept], state.select_rows(rows)
@@ -390,9 +408,7 @@ def _beams(model: TransductionModel, sources: Tensor, lengths_tried: Tensor, bea
     symbols = sources.new_full((len(sources), int(lengths_tried.max())), PAD)
     scores = torch.zeros(len(sources), dtype=torch.float64, device=sources.device)
     for rows in _chunks(lengths_tried, MAX_POSITIONS // beam):
-        written = beam_search(
-            model, _trim_padding(sources[rows]), bounds.select(rows), beam=beam, ranking=Ranking()
-        )
+        written = beam_search(model, _trim_padding(sources[rows]), bounds.select(rows), Decoding(beam=beam))
         scores[rows], symbols[rows, : written.symbols.shape[1]] = written.scores, written.symbols
     return Outputs(symbols=symbols, scores=scores)
 
@@ -450,10 +466,6 @@ def _trim_padding(sources: Tensor) -> Tensor:
     return sources[:, : int((sources != PAD).sum(1).max())]
 
 
-PLAIN_SIZES = SizeSearch()
-"""Default search over sizes: up to twice the source's length, without costs."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:
     """A decoded output: its symbols, the end symbol last, and their log-probability in nats.
@@ -468,21 +480,17 @@ class Decoded:
 def decode(
     model: TransductionModel,
     sources: Tensor,
+    decoding: Decoding,
     *,
     max_length: Tensor | int,
-    beam: int = 1,
-    length_penalty: float = 0.0,
-    coverage_penalty: float = 0.0,
-    try_lengths: bool = False,
-    sizes: SizeSearch = PLAIN_SIZES,
+    sizes: SizeSearch | None = None,
 ) -> list[Decoded]:
     """Return the best output that a search finds for each source.
 
-    `sources` (batch, n) are padded with 0. A beam of 1 is greedy. Each output has at most `max_length`
-    symbols, its end included: one number for all, or one for each (batch,). `Ranking` defines the penalties.
-    A model whose transducer has `depends_on_target_length` writes exactly `max_length` symbols if the source
-    has fewer. With `try_lengths` the search tries the lengths in `sizes`, without penalties, or takes the
-    length that a line estimates.
+    `sources` (batch, n) are padded with 0. Each output has at most `max_length` symbols, its end included:
+    one number for all, or one for each (batch,). A model whose transducer has `depends_on_target_length`
+    writes exactly `max_length` symbols if the source has fewer. For such a model, `sizes` searches for the
+    best length instead, without penalties.
     """
     most = torch.as_tensor(max_length, device=sources.device).expand(len(sources))
     bounds = Bounds(min_length=torch.ones_like(most), max_length=most)
@@ -492,13 +500,12 @@ def decode(
     model.eval()
     try:
         with torch.no_grad():
-            if try_lengths:
-                found = search_lengths(model, sources, most, beam=beam, sizes=sizes)
-            elif beam == 1:
+            if sizes is not None:
+                found = search_lengths(model, sources, most, beam=decoding.beam, sizes=sizes)
+            elif decoding.beam == 1:
                 found = greedy_search(model, sources, bounds)
             else:
-                ranking = Ranking(length_penalty=length_penalty, coverage_penalty=coverage_penalty)
-                found = beam_search(model, sources, bounds, beam=beam, ranking=ranking)
+                found = beam_search(model, sources, bounds, decoding)
     finally:
         model.train(training)
     lengths = (found.symbols != PAD).sum(1).tolist()

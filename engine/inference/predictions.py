@@ -23,9 +23,8 @@ from ..core.models import ModelFile
 from ..data.vocabularies.build import vocabulary_from_dict
 from ..data.vocabularies.sentences import SentenceVocabulary
 from ..data.vocabularies.vocabulary import END, FIRST_SYMBOL, START
-from ..decoding.searches import LengthLine, SizeSearch
+from ..decoding.searches import Decoding, LengthLine, SizeSearch
 from ..objectives.generation import (
-    Decoding,
     TreeCosts,
     number_line,
     output_sizes,

@@ -13,7 +13,6 @@ from .generated import DrawnLengthObjective as DrawnLengthObjective
 from .generated import GrowingLengthObjective as GrowingLengthObjective
 from .generation import BRACKET_COST as BRACKET_COST
 from .generation import TAG_COST as TAG_COST
-from .generation import Decoding as Decoding
 from .generation import PairData as PairData
 from .generation import TreeCosts as TreeCosts
 from .generation import generate as generate

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise, takewhile
 from pathlib import Path
@@ -18,7 +18,6 @@ from ...studies.catalog.tasks import (
     DegradationProblem,
     ParsingSettings,
     SentencePairSettings,
-    SizeChoice,
     TranslationSettings,
 )
 from ...studies.schema.settings import TrialSettings
@@ -27,7 +26,7 @@ from ..data.token_files import Split
 from ..data.treebanks import bracket_of, gold_trees, open_treebank, parse_linearised
 from ..data.vocabularies.vocabulary import END, PADDING, START, Vocabulary
 from ..decoding.measures import bleu, bleu_by_length, score_brackets
-from ..decoding.searches import Bounds, LengthLine, OutputCosts, SizeSearch, decode
+from ..decoding.searches import Bounds, Decoding, LengthLine, OutputCosts, SizeSearch, decode
 from ..tasks.memory_degradation import generate_splits
 from .base import Metrics
 
@@ -97,32 +96,6 @@ MAX_LENGTH_RATIO = 2
 """Outputs have at most this many times the symbols of their source, plus MARGIN."""
 
 MAX_LENGTH_MARGIN = 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decoding:
-    """Decoding settings: the size of the beam, and the penalties that rank hypotheses.
-
-    `sizes` chooses the output lengths to try with a model that needs the length in advance.
-    """
-
-    beam: int = 1
-    length_penalty: float = 0.0
-    coverage_penalty: float = 0.0
-    sizes: SizeChoice = "all"
-
-    @classmethod
-    def of_task(cls, settings: TrialSettings) -> Decoding:
-        """Return the decoding settings of a trial; the default is greedy search."""
-        task = settings.task
-        if not isinstance(task, SentencePairSettings):
-            return cls()
-        return cls(
-            beam=task.beam,
-            length_penalty=task.length_penalty,
-            coverage_penalty=task.coverage_penalty,
-            sizes=task.sizes,
-        )
 
 
 def output_sizes(settings: TrialSettings) -> SizeSearch:
@@ -240,12 +213,9 @@ def search_outputs(
     hypotheses = decode(
         model,
         sources,
+        decoding,
         max_length=(ratio * lengths.double()).floor().long() + margin,
-        try_lengths=model.body.depends_on_target_length,
-        sizes=replace(sizes, costs=costs),
-        beam=decoding.beam,
-        length_penalty=decoding.length_penalty,
-        coverage_penalty=decoding.coverage_penalty,
+        sizes=replace(sizes, costs=costs) if model.body.depends_on_target_length else None,
     )
     return [best.tokens for best in hypotheses]
 

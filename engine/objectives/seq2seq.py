@@ -20,6 +20,7 @@ from ...studies.catalog.tasks import Examples, TaskKind
 from ...studies.schema.settings import TrainSettings, TrialSettings
 from ..core.process import derive_seed
 from ..data.sentence_pairs import PairBatch, PairSplit, collate, iter_pair_batches, iter_pair_eval
+from ..decoding.searches import Decoding
 from .base import (
     CausalView,
     Metrics,
@@ -29,7 +30,7 @@ from .base import (
     part_of,
     scored_on_device,
 )
-from .generation import Decoding, PairData, generate, score_outputs, write_outputs
+from .generation import PairData, generate, score_outputs, write_outputs
 from .text_scores import Likelihood
 
 

@@ -28,7 +28,8 @@ from ..core.process import prepare_cpu, restored_process
 from ..core.resources import ONE_CPU, Machine
 from ..data.sentence_pairs import PairSplit
 from ..decoding.measures import bleu
-from ..objectives.generation import Decoding, PairData, generate, write_outputs
+from ..decoding.searches import Decoding
+from ..objectives.generation import PairData, generate, write_outputs
 from ..trial.failures import check_gpu, in_smaller_parts
 from .study_probes import ProbeResult, within_limit
 from .trained_models import NO_TRANSLATION, NOT_KEPT, TrainedTrial, load_kept_model, trained_trials

@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from activemem import build
 from activemem.blocks import State
 from activemem.blocks.testing import make_generator
-from activemem.engine.decoding import Bounds, Decoded, Ranking, beam_search, decode, greedy_search
+from activemem.engine.decoding import Bounds, Decoded, Decoding, beam_search, decode, greedy_search
 
 from ...quick_cases import one_in
 from . import references as plain
@@ -35,14 +35,16 @@ def alone(sources, row):
 
 def found(model, sources, longest, **search):
     """Return only the outputs."""
-    return [each.tokens for each in decode(model, sources, max_length=torch.tensor(longest), **search)]
+    return [
+        each.tokens for each in decode(model, sources, Decoding(**search), max_length=torch.tensor(longest))
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("beam", [1, 3])
 def test_the_score_is_that_of_teacher_forcing(kind, beam):
     model, sources = make_model(kind), make_sources(LENGTHS)
-    for row, each in enumerate(decode(model, sources, max_length=6, beam=beam)):
+    for row, each in enumerate(decode(model, sources, Decoding(beam=beam), max_length=6)):
         assert abs(each.score - log_likelihood(model, alone(sources, row), each.tokens)) < 1e-5
         assert each.tokens.index(END) == len(each.tokens) - 1 < 6
         assert 0 not in each.tokens
@@ -51,7 +53,7 @@ def test_the_score_is_that_of_teacher_forcing(kind, beam):
 @pytest.mark.parametrize("kind", KINDS)
 def test_in_single_precision_too_the_score_is_that_of_teacher_forcing(kind):
     model, sources = make_model(kind).float(), make_sources(LENGTHS)
-    for row, each in enumerate(decode(model, sources, max_length=6, beam=2)):
+    for row, each in enumerate(decode(model, sources, Decoding(beam=2), max_length=6)):
         assert abs(each.score - log_likelihood(model, alone(sources, row), each.tokens)) < 1e-5
 
 
@@ -126,7 +128,7 @@ def test_a_beam_of_one_is_greedy(kind):
     model, sources = make_model(kind), make_sources(LENGTHS)
     lengths, longest = (sources != 0).sum(1), torch.tensor(LONGEST)
     bounds = Bounds(min_length=torch.where(longest > lengths, longest, 1), max_length=longest)
-    narrow = beam_search(model, sources, bounds, beam=1, ranking=Ranking())
+    narrow = beam_search(model, sources, bounds, Decoding())
     likeliest = greedy_search(model, sources, bounds)
     assert narrow.symbols.equal(likeliest.symbols)
     assert_close(narrow.scores, likeliest.scores)
@@ -136,9 +138,9 @@ def test_a_beam_of_one_is_greedy(kind):
 @pytest.mark.parametrize("search", [{}, {"beam": 3, "length_penalty": 1.0}], ids=["greedy", "beam"])
 def test_a_batch_decodes_as_its_sentences_separately(kind, search):
     model, sources = make_model(kind), make_sources(LENGTHS)
-    together = decode(model, sources, max_length=torch.tensor(LONGEST), **search)
+    together = decode(model, sources, Decoding(**search), max_length=torch.tensor(LONGEST))
     for row, each in enumerate(together):
-        (one,) = decode(model, alone(sources, row), max_length=LONGEST[row], **search)
+        (one,) = decode(model, alone(sources, row), Decoding(**search), max_length=LONGEST[row])
         assert one.tokens == each.tokens
         assert_close(one.score, each.score)
 
@@ -149,7 +151,7 @@ def test_ended_outputs_take_no_further_part(kind, beam):
     model, sources, rows = make_model(kind), make_sources([2] * 6), []
     model.output.register_forward_hook(lambda _, __, logits: rows.append(len(logits)))
     longest = [1, 2, 2, 3, 5, 5]
-    decode(model, sources, max_length=torch.tensor(longest), beam=beam)
+    decode(model, sources, Decoding(beam=beam), max_length=torch.tensor(longest))
     going = [sum(each > place for each in longest) for place in range(5)]
     assert rows[0] == 6
     assert all(taken <= beam * most for taken, most in zip(rows, going, strict=False))
@@ -195,9 +197,11 @@ def test_dropout_is_off_while_decoding_and_on_again_after_it():
     text = "seq2seq(gru, gru, attention=luong)"
     model = build(text, d_model=8, source_vocab=9, vocab=7, dropout=0.5, generator=make_generator(1))
     sources = make_sources(LENGTHS)
-    assert decode(model.train(), sources, max_length=5) == decode(model, sources, max_length=5)
+    assert decode(model.train(), sources, Decoding(), max_length=5) == decode(
+        model, sources, Decoding(), max_length=5
+    )
     assert model.training and model.body.training
-    decode(model.eval(), sources, max_length=5)
+    decode(model.eval(), sources, Decoding(), max_length=5)
     assert not model.training
 
 
@@ -205,7 +209,7 @@ def test_dropout_is_off_while_decoding_and_on_again_after_it():
 def test_a_model_that_gives_no_numbers_writes_an_end(beam):
     model = make_model("lstm")
     model.output.bias.fill_(math.nan)
-    assert decode(model, make_sources([3, 2]), max_length=4, beam=beam) == [
+    assert decode(model, make_sources([3, 2]), Decoding(beam=beam), max_length=4) == [
         Decoded(tokens=[END], score=-math.inf),
         Decoded(tokens=[END], score=-math.inf),
     ]

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from activemem.engine.decoding import LengthLine, OutputCosts, SizeSearch, decode, searches
+from activemem.engine.decoding import Decoding, LengthLine, OutputCosts, SizeSearch, decode, searches
 
 from ...quick_cases import one_in
 from . import references as plain
@@ -44,7 +44,9 @@ def likeliest_size(model, source, longest):
 def test_a_beam_of_the_likeliest_size_is_what_is_found(kind, beam, longest):
     model, sources = make_model(kind, sharpness=30.0), make_sources(LENGTHS)
     chosen = set()
-    for row, each in enumerate(decode(model, sources, max_length=longest, beam=beam, try_lengths=True)):
+    for row, each in enumerate(
+        decode(model, sources, Decoding(beam=beam), max_length=longest, sizes=SizeSearch())
+    ):
         source = alone(sources, row)
         size = likeliest_size(model, source, longest)
         one = plain.greedy(model, source, size) if beam == 1 else plain.beam(model, source, size, beam)
@@ -58,7 +60,7 @@ def test_a_beam_of_the_likeliest_size_is_what_is_found(kind, beam, longest):
 def test_every_size_from_the_source_to_twice_it_is_tried_at_once(kind):
     model, rows = make_model(kind), []
     model.output.register_forward_hook(lambda _, __, logits: rows.append(len(logits)))
-    decode(model, make_sources(LENGTHS), max_length=20, try_lengths=True)
+    decode(model, make_sources(LENGTHS), Decoding(), max_length=20, sizes=SizeSearch())
     assert rows[0] == sum(n + 1 for n in LENGTHS)
     assert len(rows) <= 2 * max(LENGTHS)
 
@@ -67,9 +69,9 @@ def test_every_size_from_the_source_to_twice_it_is_tried_at_once(kind):
 @pytest.mark.parametrize("beam", [1, 2])
 def test_it_is_the_same_in_small_parts(kind, beam, monkeypatch):
     model, sources = make_model(kind, sharpness=30.0), make_sources(LENGTHS)
-    at_once = decode(model, sources, max_length=20, beam=beam, try_lengths=True)
+    at_once = decode(model, sources, Decoding(beam=beam), max_length=20, sizes=SizeSearch())
     monkeypatch.setattr(searches, "MAX_POSITIONS", 16)
-    in_parts = decode(model, sources, max_length=20, beam=beam, try_lengths=True)
+    in_parts = decode(model, sources, Decoding(beam=beam), max_length=20, sizes=SizeSearch())
     assert [each.tokens for each in in_parts] == [each.tokens for each in at_once]
     assert_close([each.score for each in in_parts], [each.score for each in at_once])
 
@@ -77,8 +79,8 @@ def test_it_is_the_same_in_small_parts(kind, beam, monkeypatch):
 @pytest.mark.parametrize("kind", SIZED)
 def test_a_batch_decodes_as_its_sentences_separately(kind):
     model, sources = make_model(kind, sharpness=30.0), make_sources(LENGTHS)
-    for row, each in enumerate(decode(model, sources, max_length=9, beam=2, try_lengths=True)):
-        (one,) = decode(model, alone(sources, row), max_length=9, beam=2, try_lengths=True)
+    for row, each in enumerate(decode(model, sources, Decoding(beam=2), max_length=9, sizes=SizeSearch())):
+        (one,) = decode(model, alone(sources, row), Decoding(beam=2), max_length=9, sizes=SizeSearch())
         assert one.tokens == each.tokens
         assert_close(one.score, each.score)
 
@@ -87,7 +89,7 @@ def test_a_batch_decodes_as_its_sentences_separately(kind):
 @pytest.mark.parametrize("beam", [1, 2])
 def test_without_a_search_an_output_is_as_long_as_is_said_where_that_is_longer_than_the_source(kind, beam):
     model, sources = make_model(kind, end_bias=0.0), make_sources(LENGTHS)
-    found = decode(model, sources, max_length=5, beam=beam)
+    found = decode(model, sources, Decoding(beam=beam), max_length=5)
     for row, each in enumerate(found):
         assert len(each.tokens) == 5 if LENGTHS[row] < 5 else len(each.tokens) <= 5
         assert abs(each.score - log_likelihood(model, alone(sources, row), each.tokens)) < 1e-5
@@ -96,9 +98,13 @@ def test_without_a_search_an_output_is_as_long_as_is_said_where_that_is_longer_t
 @pytest.mark.parametrize("kind", SIZED)
 def test_sizes_are_compared_without_penalties(kind):
     model, sources = make_model(kind, sharpness=30.0), make_sources(LENGTHS)
-    plainly = decode(model, sources, max_length=9, beam=2, try_lengths=True)
+    plainly = decode(model, sources, Decoding(beam=2), max_length=9, sizes=SizeSearch())
     assert plainly == decode(
-        model, sources, max_length=9, beam=2, try_lengths=True, length_penalty=2.0, coverage_penalty=1.0
+        model,
+        sources,
+        Decoding(beam=2, length_penalty=2.0, coverage_penalty=1.0),
+        max_length=9,
+        sizes=SizeSearch(),
     )
 
 
@@ -126,8 +132,8 @@ class FarFromFive(OutputCosts):
 def test_costs_are_taken_from_the_likelihood_of_each_size(kind):
     model, sources, moved = make_model(kind, sharpness=30.0), make_sources(LENGTHS), 0
     sizes = SizeSearch(ratio=2.0, margin=2, costs=FarFromFive())
-    likeliest = decode(model, sources, max_length=30, try_lengths=True)
-    for row, each in enumerate(decode(model, sources, max_length=30, try_lengths=True, sizes=sizes)):
+    likeliest = decode(model, sources, Decoding(), max_length=30, sizes=SizeSearch())
+    for row, each in enumerate(decode(model, sources, Decoding(), max_length=30, sizes=sizes)):
         source, outputs = alone(sources, row), []
         n = source.shape[1]
         for size in range(n, 2 * n + 2 + 1):  # each size by itself, the dearest ones too
@@ -143,8 +149,8 @@ def test_costs_are_taken_from_the_likelihood_of_each_size(kind):
 def test_a_beam_with_a_dearer_output_than_the_greedy_one_is_left_out(kind):
     model, sources = make_model(kind, sharpness=30.0), make_sources(LENGTHS)
     sizes = SizeSearch(costs=FarFromFive())
-    greedy = decode(model, sources, max_length=20, try_lengths=True, sizes=sizes)
-    for row, each in enumerate(decode(model, sources, max_length=20, beam=2, try_lengths=True, sizes=sizes)):
+    greedy = decode(model, sources, Decoding(), max_length=20, sizes=sizes)
+    for row, each in enumerate(decode(model, sources, Decoding(beam=2), max_length=20, sizes=sizes)):
         one = greedy[row]
         assert each.score - far_from_five(each.tokens) >= one.score - far_from_five(one.tokens) - 1e-9
         wide = plain.beam(model, alone(sources, row), likely_size(model, alone(sources, row)), 2)
@@ -199,7 +205,7 @@ ESTIMATES = {"between": [6, 2, 9, 5, 8], "below": LENGTHS, "above": [9, 3, 9, 7,
 def test_an_estimated_size_within_the_bounds_is_the_only_one_that_is_tried(kind, beam, line):
     model, sources, told = make_model(kind, sharpness=30.0), make_sources(LENGTHS), []
     sizes = SizeSearch(ratio=2.0, margin=1, line=LINES[line])
-    found = decode(model, sources, max_length=9, beam=beam, try_lengths=True, sizes=sizes, length_penalty=1.0)
+    found = decode(model, sources, Decoding(beam=beam, length_penalty=1.0), max_length=9, sizes=sizes)
     for row, (each, size) in enumerate(zip(found, ESTIMATES[line], strict=True)):
         source = alone(sources, row)
         one = plain.greedy(model, source, size) if beam == 1 else plain.beam(model, source, size, beam)
@@ -207,7 +213,7 @@ def test_an_estimated_size_within_the_bounds_is_the_only_one_that_is_tried(kind,
         assert abs(each.score - log_likelihood(model, source, one)) < 1e-5
     begin = model.begin
     model.begin = lambda rows, lengths: told.append(lengths.tolist()) or begin(rows, lengths)
-    decode(model, sources, max_length=9, beam=beam, try_lengths=True, sizes=sizes)
+    decode(model, sources, Decoding(beam=beam), max_length=9, sizes=sizes)
     assert sorted(size for part in told for size in part) == sorted(ESTIMATES[line])
 
 
@@ -215,9 +221,7 @@ def test_an_estimated_size_within_the_bounds_is_the_only_one_that_is_tried(kind,
 def test_the_output_of_lower_cost_with_the_estimated_size_is_found(kind):
     model, sources = make_model(kind, sharpness=30.0), make_sources(LENGTHS)
     sizes = SizeSearch(line=LINES["between"], costs=FarFromFive())
-    found = [
-        decode(model, sources, max_length=9, beam=beam, try_lengths=True, sizes=sizes) for beam in (1, 2)
-    ]
+    found = [decode(model, sources, Decoding(beam=beam), max_length=9, sizes=sizes) for beam in (1, 2)]
     for row, (greedy, wide) in enumerate(zip(*found, strict=True)):
         beam = plain.beam(model, alone(sources, row), min(ESTIMATES["between"][row], 2 * LENGTHS[row]), 2)
         assert wide.tokens in (greedy.tokens, beam)
@@ -229,7 +233,7 @@ SEARCH = """
 import os, resource, torch
 from activemem.blocks.models.model import build
 from activemem.engine.core.process import prepare_cpu
-from activemem.engine.decoding.searches import decode
+from activemem.engine.decoding.searches import Decoding, SizeSearch, decode
 
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -238,9 +242,10 @@ prepare_cpu(1)
 generator = torch.Generator().manual_seed(0)
 recipe = "extended_neural_gpu(layers=1, width=2, maps=64)"
 model = build(recipe, d_model=8, source_vocab=9, vocab=9, generator=generator).eval()
-decode(model, torch.full((1, 2), 3), max_length=4, try_lengths=True)
+decode(model, torch.full((1, 2), 3), Decoding(), max_length=4, sizes=SizeSearch())
 before = resident()
-decode(model, torch.randint(3, 9, (64, 8), generator=generator), max_length=16, try_lengths=True)
+sources = torch.randint(3, 9, (64, 8), generator=generator)
+decode(model, sources, Decoding(), max_length=16, sizes=SizeSearch())
 print(resident() - before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before)
 """
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from activemem.engine.data.vocabularies import END, FIRST_SYMBOL, PADDING, START, UNKNOWN, SymbolVocabulary
-from activemem.engine.decoding import Bounds, OutputCosts, SizeSearch, decode
+from activemem.engine.decoding import Bounds, Decoding, OutputCosts, SizeSearch, decode
 from activemem.engine.objectives import BRACKET_COST, TAG_COST, TreeCosts
 
 from ..decoding.references import SIZED, greedy, log_likelihood, make_model, make_sources
@@ -103,7 +103,7 @@ def test_outputs_that_are_abandoned_early_would_not_have_been_the_best(kind):
         rows = []
         hook = model.output.register_forward_hook(lambda _, __, logits, rows=rows: rows.append(len(logits)))
         sizes = SizeSearch(ratio=2.5, margin=4, costs=each)
-        found[name] = decode(model, sources, max_length=40, try_lengths=True, sizes=sizes)
+        found[name] = decode(model, sources, Decoding(), max_length=40, sizes=sizes)
         seen[name] = sum(rows)
         hook.remove()
     assert found["foreseen"] == found["blind"]

@@ -10,8 +10,8 @@ import torch
 from activemem import load_study, run_study, tune_study
 from activemem.engine import Machine
 from activemem.engine.core import process
-from activemem.engine.decoding import bleu
-from activemem.engine.objectives import Decoding, PairData, generate, generation
+from activemem.engine.decoding import Decoding, bleu
+from activemem.engine.objectives import PairData, generate, generation
 from activemem.engine.probes import trained_models, tuning
 from activemem.engine.trial import MachineError, failures
 from activemem.storage import Store

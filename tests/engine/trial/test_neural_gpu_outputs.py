@@ -5,8 +5,8 @@ import torch
 
 from activemem import load_study
 from activemem.engine.data import bracket_of, parse_linearised
-from activemem.engine.decoding import bleu
-from activemem.engine.objectives import Decoding, PairData, generate
+from activemem.engine.decoding import Decoding, bleu
+from activemem.engine.objectives import PairData, generate
 from activemem.engine.probes import load_kept_model
 from activemem.engine.trial import Attempt, Job
 from activemem.storage import Store
