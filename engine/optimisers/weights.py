@@ -8,15 +8,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from copy import deepcopy
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ...blocks import Model
 from ...blocks.core.initialisation import find_weights
 from ...blocks.core.residual_stack import SideInputs
-from ...blocks.models.model import TransductionModel
 from ...errors import ActivememError
 from ...plugins import plugin_errors
 from ...studies.catalog.optimisers import OPTIMIZERS
@@ -180,110 +179,29 @@ def _maps(model: nn.Module) -> Iterator[tuple[Tensor, Tensor]]:
             yield from zip(found.split_maps(weight), found.split_maps(weight.grad), strict=True)
 
 
-class WeightAverage:
-    """Exponential moving average of a model's weights.
-
-    It starts at the initial weights. `decay` is the factor of the old average in each update.
-    """
-
-    def __init__(self, model: Model | TransductionModel, decay: float) -> None:
-        self._model, self._decay = model, decay
-        self._average = {name: weight.detach().clone() for name, weight in model.named_parameters()}
-        self.settled = True  # False while the model holds the average, or after an interrupted swap
-
-    @torch.no_grad()
-    def after_step(self) -> None:
-        """Update the average with the weights after a step."""
-        for name, weight in self._model.named_parameters():
-            self._average[name].lerp_(weight, 1.0 - self._decay)
-
-    @contextmanager
-    def in_place(self) -> Iterator[None]:
-        """Within this context, replace the model's weights by their average.
-
-        The values are swapped weight by weight, because a copy of all weights would double the memory.
-        """
-        self.settled = False
-        self._swap()
-        try:
-            yield
-        finally:
-            self._swap()
-            self.settled = True
-
-    def state(self) -> dict[str, Tensor]:
-        """Return the averaged weights by name."""
-        return self._average
-
-    @torch.no_grad()
-    def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Resume from a state that `state` returned."""
-        for name, average in self._average.items():
-            average.copy_(state[name])
-        self.settled = True
-
-    @torch.no_grad()
-    def _swap(self) -> None:
-        for name, weight in self._model.named_parameters():
-            own = weight.detach().clone()
-            weight.copy_(self._average[name])
-            self._average[name].copy_(own)
-        self._model.after_optimiser_step()
-
-
-class GradientNorm:
-    """Mean norm of all gradients over the steps of an epoch, before clipping."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self._model = model
-        self.begin_epoch()
-
-    def begin_epoch(self) -> None:
-        """Reset the sum before the first step of an epoch."""
-        self._norms: Tensor | float = 0.0
-
-    @torch.no_grad()
-    def after_backward(self) -> None:
-        """Record the norm of a whole step's gradients, before they are clipped or used."""
-        gradients = [weight.grad for weight in self._model.parameters() if weight.grad is not None]
-        # sums of very many squares lose digits in single precision
-        square = torch.stack([each.double().square().sum() for each in gradients]).sum()
-        self._norms = self._norms + square.sqrt()
-
-    def metrics(self, steps: int) -> dict[str, float]:
-        """Return the mean gradient norm over the steps of an epoch, as a metric."""
-        return {"gradient_norm": float(self._norms) / steps}
-
-    def state(self) -> dict[str, Any]:
-        """Return the sum of the norms, for a checkpoint between two steps."""
-        return {"norms": self._norms}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a state, whose tensor may be on any device."""
-        norms: Tensor | float = state["norms"]
-        device = next(self._model.parameters()).device
-        self._norms = norms.to(device) if isinstance(norms, Tensor) else norms
+def _gradient_norm(model: nn.Module) -> Tensor:
+    """Return the norm of all gradients of a model."""
+    gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
+    # sums of very many squares lose digits in single precision
+    return torch.stack([each.detach().double().square().sum() for each in gradients]).sum().sqrt()
 
 
 class Weights:
-    """A model with its optimiser, the average of its weights, and the norm of its gradients."""
+    """A model with its optimiser, the average of its weights, and the mean norm of its gradients.
+
+    The average is a copy of the model, with the exponential moving average of its weights since the start.
+    """
 
     def __init__(self, model: AnyModel, train: TrainSettings) -> None:
         self.model, self._train = model, train
         self.optimizer = optimizer = build_optimizer(train.optimizer, model, train.groups)
         self._take_step = optimizer.take_step if isinstance(optimizer, Adam) else optimizer.step
-        self._average = WeightAverage(model, train.average) if train.average else None
-        self._gradients = GradientNorm(model) if train.measure else None
-        self._replaced = False  # True while the model holds other weights
-
-    @property
-    def settled(self) -> bool:
-        """Return whether the model holds only its own weights, none replaced for an evaluation.
-
-        Evaluation replaces the weights for a time, for example by averaged weights. After an error in such a
-        swap, the model may have some weights of each kind.
-        """
-        return not self._replaced and (self._average is None or self._average.settled)
+        self._average = deepcopy(model).requires_grad_(requires_grad=False) if train.average else None
+        self.settled = True  # False while the model holds other weights, or after an interrupted replacement
+        if train.compile:
+            for each in filter(None, (model, self._average)):
+                compile_body(each.body, train.compile)
+        self.begin_epoch()
 
     def clear_gradients(self) -> None:
         """Remove the gradients of all weights, ten times as fast as `Optimizer.zero_grad` with its hooks."""
@@ -296,7 +214,7 @@ class Weights:
         """Return whether `move` is a step of Adam and nothing else."""
         train = self._train
         clips = train.clip_norm, train.clip_tensor_norm, train.clip_step_norm
-        return isinstance(self.optimizer, Adam) and clips == (None, None, None) and self._gradients is None
+        return isinstance(self.optimizer, Adam) and clips == (None, None, None) and not train.measure
 
     def move(self) -> None:
         """Take one step of the optimiser. Gradients or steps are clipped as [train] sets it.
@@ -304,8 +222,8 @@ class Weights:
         Raise PluginError if the optimiser of a plug-in raises an exception.
         """
         train = self._train
-        if self._gradients:
-            self._gradients.after_backward()
+        if train.measure:
+            self._norms = self._norms + _gradient_norm(self.model)
         if train.clip_norm is not None:
             nn.utils.clip_grad_norm_(self.model.parameters(), train.clip_norm)
         if train.clip_tensor_norm is not None:
@@ -318,78 +236,77 @@ class Weights:
 
     def begin_epoch(self) -> None:
         """Start to measure the gradients of an epoch, if [train] measure asks for it."""
-        if self._gradients:
-            self._gradients.begin_epoch()
+        self._norms: Tensor | float = 0.0  # the sum over the steps, before clipping
 
     def metrics(self, steps: int) -> dict[str, float]:
         """Return what was measured of the gradients over the steps of an epoch."""
-        return self._gradients.metrics(steps) if self._gradients else {}
+        return {"gradient_norm": float(self._norms) / steps} if self._train.measure else {}
 
+    @torch.no_grad()
     def after_step(self) -> None:
         """Update the average of the weights, and values cached in blocks."""
         self.model.after_optimiser_step()
-        if self._average:
-            self._average.after_step()
+        if self._average is not None:
+            for average, weight in zip(self._average.parameters(), self.model.parameters(), strict=True):
+                average.lerp_(weight, 1.0 - self._train.average)
 
-    @contextmanager
-    def evaluated(self) -> Iterator[AnyModel]:
-        """Yield the model for evaluation, with averaged weights if there is an average."""
+    @torch.no_grad()
+    def evaluated(self) -> AnyModel:
+        """Return the model for evaluation, with averaged weights if there is an average."""
         if self._average is None:
-            yield self.model
-        else:
-            with self._average.in_place():
-                yield self.model
+            return self.model
+        for copied, buffer in zip(self._average.buffers(), self.model.buffers(), strict=True):
+            copied.copy_(buffer)
+        self._average.after_optimiser_step()
+        return self._average
 
     @contextmanager
     def replaced(self, weights: Mapping[str, Tensor]) -> Iterator[None]:
-        """Within this context, replace the weights of the model by these weights."""
-        own = {name: weight.clone() for name, weight in self.model.state_dict().items()}
-        self._replaced = True
+        """Within this context, replace the weights of the evaluated model by these weights."""
+        model = self.evaluated()
+        own = {name: weight.clone() for name, weight in model.state_dict().items()}
+        self.settled = False
         try:
-            self._load(weights)
+            _load(model, weights)
             yield
         finally:
-            self._load(own)
-            self._replaced = False
-
-    def _load(self, weights: Mapping[str, Tensor]) -> None:
-        self.model.load_state_dict(weights)
-        self.model.after_optimiser_step()
+            _load(model, own)
+            self.settled = True
 
     def named(self) -> Mapping[str, Tensor]:
-        """Return the weights that evaluation uses, by name. Averaged weights are copied to the CPU."""
-        with self.evaluated() as model:
-            weights = model.state_dict()
-            if self._average is None:
-                return weights
-            return {name: weight.to("cpu", copy=True) for name, weight in weights.items()}
+        """Return the weights that evaluation uses, by name."""
+        return self.evaluated().state_dict()
 
     def state(self) -> dict[str, Any]:
         """Return everything that the next step depends on."""
-        return {
-            "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            **({"average": self._average.state()} if self._average else {}),
-            **({"gradients": self._gradients.state()} if self._gradients else {}),
-        }
+        state = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
+        if self._average is not None:
+            state["average"] = {name: weight.data for name, weight in self._average.named_parameters()}
+        return state | ({"gradients": {"norms": self._norms}} if self._train.measure else {})
 
+    @torch.no_grad()
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Resume from a state that `state` returned."""
-        self._load(state["model"])
-        self._replaced = False
+        """Resume from a state that `state` returned, whose tensors may be on any device."""
+        _load(self.model, state["model"])
+        self.settled = True
         self.optimizer.load_state_dict(state["optimizer"])
         keep_steps_on_cpu(self.optimizer)
-        if self._average:
-            self._average.restore(state["average"])
-        if self._gradients:
-            self._gradients.restore(state["gradients"])
+        if self._average is not None:
+            for name, average in self._average.named_parameters():
+                average.copy_(state["average"][name])
+        if self._train.measure:
+            norms: Tensor | float = state["gradients"]["norms"]
+            device = next(self.model.parameters()).device
+            self._norms = norms.to(device) if isinstance(norms, Tensor) else norms
+
+
+def _load(model: AnyModel, weights: Mapping[str, Tensor]) -> None:
+    model.load_state_dict(weights)
+    model.after_optimiser_step()
 
 
 def make_weights(settings: TrialSettings, device: torch.device) -> Weights:
     """Build a trial's model and optimiser on a device. The initial weights are drawn on the CPU."""
     check_compile(settings.train.compile, device)
     generator = torch.Generator().manual_seed(derive_seed(settings.seed, "initialisation"))
-    model = build_model(settings, generator).to(device)
-    if settings.train.compile:
-        compile_body(model.body, settings.train.compile)
-    return Weights(model, settings.train)
+    return Weights(build_model(settings, generator).to(device), settings.train)

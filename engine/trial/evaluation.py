@@ -244,11 +244,8 @@ def evaluate_epoch(
     before, called_before = objective.state(), callbacks.state() if callbacks else {}
 
     try:
-        with (
-            weights.evaluated() as model,
-            float32_products(objective.settings.train.precision),
-            ExitStack() as replaced,
-        ):
+        with float32_products(objective.settings.train.precision), ExitStack() as replaced:
+            model = weights.evaluated()
             known_as_last = stopping.is_last_epoch and stopping.best is None
             measured = _measure(objective, model, stopping.epoch, last=known_as_last)
             stopping = stopping.after_evaluation({**trained, **measured}, model)

@@ -127,8 +127,8 @@ class Training:
                 with float32_products(train.precision):
                     check_future_is_hidden(self.model, view)
             if self.callbacks and not self.callbacks.started:
-                with self.trained.evaluated() as model, float32_products(train.precision):
-                    self.callbacks.start(model)
+                with float32_products(train.precision):
+                    self.callbacks.start(self.trained.evaluated())
             while self.steps_left:  # with a time budget, the steps left are known only step by step
                 self.take_steps(self.steps_left, between_steps)
             steps = self._taken

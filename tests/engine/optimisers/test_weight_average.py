@@ -7,7 +7,7 @@ import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from activemem import build
-from activemem.engine.optimisers import WeightAverage
+from activemem.engine.optimisers import Weights
 from activemem.engine.trial import Training
 from activemem.studies.schema import TrialSettings
 
@@ -31,7 +31,8 @@ def settings(**train):
 
 def test_the_average_is_that_of_torch():
     model = build("ff(8)", d_model=4, vocab=3, generator=torch.Generator().manual_seed(0))
-    ours, theirs = WeightAverage(model, 0.9), AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9))
+    ours = Weights(model, settings(average=0.9).train)
+    theirs = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9))
     theirs.update_parameters(model)  # the first one is a copy
     drawn = torch.Generator().manual_seed(1)
     for _ in range(5):
@@ -40,11 +41,8 @@ def test_the_average_is_that_of_torch():
                 weight.add_(torch.randn(weight.shape, generator=drawn))
         ours.after_step()
         theirs.update_parameters(model)
-    before = [weight.detach().clone() for weight in model.parameters()]
-    with ours.in_place():
-        for weight, other in zip(model.parameters(), theirs.module.parameters(), strict=True):
-            torch.testing.assert_close(weight, other)
-    assert all(weight.equal(old) for weight, old in zip(model.parameters(), before, strict=True))
+    for weight, other in zip(ours.evaluated().parameters(), theirs.module.parameters(), strict=True):
+        torch.testing.assert_close(weight, other, check_stride=False)
 
 
 def test_it_changes_what_is_measured_and_kept_but_no_step(tmp_path):
@@ -74,20 +72,24 @@ def test_an_interrupted_training_resumes_bit_for_bit(tmp_path):
     assert all(weight.equal(whole.weights()[name]) for name, weight in rest.weights().items())
 
 
-def test_an_average_whose_swap_is_left_midway_is_not_settled_until_it_is_restored():
+def test_weights_are_not_settled_while_others_replace_them():
     model = build("ff(8)", d_model=4, vocab=3, generator=torch.Generator().manual_seed(0))
-    average, before = WeightAverage(model, 0.9), {name: w.clone() for name, w in model.named_parameters()}
+    weights, others = Weights(model, settings(average=0.9).train), dict(model.named_parameters())
+    before = {name: weight.clone() for name, weight in weights.named().items()}
     with torch.no_grad():
-        for weight in model.parameters():
-            weight.add_(1.0)
-    with pytest.raises(KeyboardInterrupt), average.in_place():
+        others = {name: weight + 1.0 for name, weight in others.items()}
+    with pytest.raises(KeyboardInterrupt), weights.replaced(others):
+        assert not weights.settled
+        assert all(weight.equal(others[name]) for name, weight in weights.named().items())
         raise KeyboardInterrupt
-    assert average.settled
-    assert all(weight.equal(before[name] + 1.0) for name, weight in model.named_parameters())
-    assert all(weight.equal(before[name]) for name, weight in average.state().items())
-    model.after_optimiser_step = lambda: 1 / 0
-    with pytest.raises(ZeroDivisionError), average.in_place():
-        pass
-    assert not average.settled
-    average.restore(before)
-    assert average.settled
+    assert weights.settled
+    assert all(weight.equal(before[name]) for name, weight in weights.named().items())
+
+
+def test_an_average_is_compiled_like_its_model(monkeypatch):
+    compiled = []
+    monkeypatch.setattr(torch, "compile", lambda call, mode=None, dynamic=None: compiled.append(call) or call)
+    model = build("ff(8)", d_model=4, vocab=3, generator=torch.Generator().manual_seed(0))
+    weights = Weights(model, settings(average=0.9, compile=True).train)
+    bodies = {call.__self__ for call in compiled}
+    assert bodies == {model.body, weights.evaluated().body}
