@@ -19,9 +19,11 @@ from ...studies.own_data.rows import CLASSES, NUMBERS, TAGS, Row, RowKind
 from ..corpora.files import DataError, iter_own_rows
 from .token_files import (
     Split,
+    SplitWriter,
     encoded_folder,
     iter_shuffled,
     open_numbers,
+    open_split,
     prepared,
     smallest_dtype,
     write_numbers,
@@ -29,7 +31,7 @@ from .token_files import (
 from .vocabularies.build import learn_vocabulary, load_vocabulary
 from .vocabularies.sentences import SentenceVocabulary
 
-FORMAT = 2
+FORMAT = 3
 """The version of the files. It grows when their layout or content changes."""
 
 _VOCABULARY = "vocabulary"
@@ -78,11 +80,8 @@ def open_labelled(task: LabelledSettings, folder: Path) -> LabelledCorpus:
     about = prepared(place, task.corpus.dataset.name, partial(_write, task, folder))
 
     def split(name: str) -> LabelledSplit:
-        tokens, lines, labels = (
-            open_numbers(place, f"{name}.{kind}", about["files"]) for kind in ("tokens", "lines", "labels")
-        )
-        lengths = lines[1:] - lines[:-1]
-        sequences = Split(tokens=tokens, lines=lines, line_words=lengths, words=len(tokens))
+        sequences = open_split(place, name, about["files"])
+        labels = open_numbers(place, f"{name}.labels", about["files"])
         return LabelledSplit(
             sequences=sequences, labels=labels, of_tokens=task.spec.kind is TaskKind.TOKEN_CLASSIFICATION
         )
@@ -109,22 +108,18 @@ def _write(task: LabelledSettings, folder: Path, place: Path) -> dict[str, Any]:
         classes = sort_classes({label for row in rows for label in _labels(row) if label is not None})
     numbers: dict[str | None, int] = {each: number for number, each in enumerate(classes)}
     numbers[None] = IGNORED
-    files = {}
+    files, no_mark = dict[str, Any](), np.array([], smallest_dtype(vocabulary.size))
     for split in SPLITS:
         here = [row for row in rows if row.split == split]
-        encoded = [vocabulary.encode(row.sequence) for row in here]
-        symbols = np.array([each for line in encoded for each in line], smallest_dtype(vocabulary.size))
+        with SplitWriter(place, split, no_mark) as writer:
+            for row in here:
+                tokens = vocabulary.encode(row.sequence)
+                writer.add(tokens, [len(tokens)], [len(tokens)])
         if classes:
             labels = np.array([numbers[label] for row in here for label in _labels(row)], "<i4")
         else:
             labels = np.array([row.target for row in here], "<f8")
-        arrays = {
-            "tokens": symbols,
-            "lines": np.cumsum([0, *map(len, encoded)], dtype="<i8"),
-            "labels": labels,
-        }
-        for kind, array in arrays.items():
-            files[f"{split}.{kind}"] = write_numbers(place / f"{split}.{kind}", array)
+        files |= writer.about() | {f"{split}.labels": write_numbers(place / f"{split}.labels", labels)}
     (place / _VOCABULARY).write_bytes(vocabulary.content())
     return {"corpus": task.corpus.dataset.name, "classes": classes, "files": files}
 

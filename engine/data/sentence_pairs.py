@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import chain, count, islice, product
+from itertools import chain, islice, product, zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -19,9 +19,16 @@ from ...studies.catalog.datasets import PairFiles, ParallelCorpus, SourceFile, r
 from ...studies.catalog.own_corpora import SPLITS, OwnPairs
 from ...studies.catalog.tasks import TranslationSettings
 from ...studies.own_data.rows import PAIRS
-from ..core.process import derive_seed
 from ..corpora.files import DataError, dataset_folder, iter_lines, iter_own_rows
-from .token_files import Split, SplitWriter, encoded_folder, open_split, prepared, smallest_dtype
+from .token_files import (
+    Split,
+    SplitWriter,
+    encoded_folder,
+    iter_shuffled,
+    open_split,
+    prepared,
+    smallest_dtype,
+)
 from .vocabularies.build import learn_vocabulary, load_vocabulary
 from .vocabularies.sentences import SentenceVocabulary
 from .vocabularies.vocabulary import END
@@ -43,18 +50,13 @@ def iter_pairs(corpus: ParallelCorpus, files: PairFiles, folder: Path) -> Iterat
             yield columns[0], columns[1]
         return
     target = _sentences(corpus, files.target, place)
-    for left in source:
-        right = next(target, None)
-        if right is None:
-            break
+    for left, right in zip_longest(source, target):
+        if left is None or right is None:
+            names = f"{files.source.names[0]} and {files.target.names[0]}"
+            raise DataError(
+                f"{corpus.name}: expected the same number of lines in {names}, got more lines in one of them"
+            )
         yield left, right
-    else:
-        if next(target, None) is None:
-            return
-    names = f"{files.source.names[0]} and {files.target.names[0]}"
-    raise DataError(
-        f"{corpus.name}: expected the same number of lines in {names}, got more lines in one of them"
-    )
 
 
 def _sentences(corpus: ParallelCorpus, source: SourceFile, place: Path) -> Iterator[str]:
@@ -320,22 +322,15 @@ def iter_pair_batches(
     """
     lengths = _max_side_lengths(split)
     fitting = torch.nonzero(lengths <= max_length + 1).flatten()
-    batches = len(fitting) // batch_size
-    if not batches:
+    if len(fitting) < batch_size:
         raise DataError(
             f"expected at least {batch_size} pairs of at most {max_length} tokens, got {len(fitting)}"
         )
-    drawn, chosen = -1, list[Tensor]()
-    for number in count(position):
-        if number // batches != drawn:
-            drawn = number // batches
-            # a seed for each pass, so that a resumed training gets the same batches as an uninterrupted one
-            generator = torch.Generator().manual_seed(derive_seed(seed, f"pairs of pass {drawn}"))
-            kept = fitting[torch.randperm(len(fitting), generator=generator)[: batches * batch_size]]
-            buckets = torch.div(lengths[kept], width, rounding_mode="floor")
-            rows = kept[torch.argsort(buckets, stable=True)].split(batch_size)
-            chosen = [rows[place] for place in torch.randperm(batches, generator=generator).tolist()]
-        yield collate(split, chosen[number % batches].tolist())
+    buckets = torch.div(lengths, width, rounding_mode="floor")
+    for rows in iter_shuffled(
+        fitting, batch_size=batch_size, seed=seed, what="pairs", position=position, buckets=buckets
+    ):
+        yield collate(split, rows)
 
 
 def iter_pair_eval(split: PairSplit, *, batch_size: int) -> Iterator[PairBatch]:

@@ -79,23 +79,29 @@ class Split:
 
 
 def iter_shuffled(
-    rows: Tensor, *, batch_size: int, seed: int, what: str, position: int
+    rows: Tensor, *, batch_size: int, seed: int, what: str, position: int, buckets: Tensor | None = None
 ) -> Iterator[list[int]]:
     """Yield shuffled batches of rows without end, from batch number `position` on.
 
-    The order of each pass depends on the seed, on `what`, and on the number of the pass. An incomplete last
-    batch is dropped.
+    The order of each pass depends on the seed, on `what`, and on the number of the pass. A random remainder
+    that does not fill a batch is dropped. With `buckets`, a number for every row of the split, a batch has
+    rows of one bucket or of successive ones.
     """
     batches = len(rows) // batch_size
-    shuffled, order = -1, rows
+    drawn, chosen = -1, list[Tensor]()
     for number in count(position):
-        if number // batches != shuffled:
-            shuffled = number // batches
+        if number // batches != drawn:
+            drawn = number // batches
             # a seed for each pass, so that a resumed training gets the same order as an uninterrupted one
-            generator = torch.Generator().manual_seed(derive_seed(seed, f"{what} of pass {shuffled}"))
-            order = rows[torch.randperm(len(rows), generator=generator)]
-        place = number % batches * batch_size
-        yield order[place : place + batch_size].tolist()
+            generator = torch.Generator().manual_seed(derive_seed(seed, f"{what} of pass {drawn}"))
+            kept = rows[torch.randperm(len(rows), generator=generator)[: batches * batch_size]]
+            if buckets is None:
+                chosen = list(kept.split(batch_size))
+            else:
+                sorted_ones = kept[torch.argsort(buckets[kept], stable=True)].split(batch_size)
+                order = torch.randperm(batches, generator=generator).tolist()
+                chosen = [sorted_ones[place] for place in order]
+        yield chosen[number % batches].tolist()
 
 
 def smallest_dtype(vocab: int) -> np.dtype[Any]:
