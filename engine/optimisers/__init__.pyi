@@ -1,7 +1,6 @@
 from .build import OptimizerError as OptimizerError
 from .build import ParameterGroupError as ParameterGroupError
 from .build import build_optimizer as build_optimizer
-from .build import keep_steps_on_cpu as keep_steps_on_cpu
 from .build import muon_maps as muon_maps
 from .build import orthogonalise as orthogonalise
 from .build import weight_state as weight_state

@@ -317,22 +317,6 @@ def build_optimizer(
     return made
 
 
-def keep_steps_on_cpu(optimizer: torch.optim.Optimizer) -> None:
-    """Move an optimiser's step counters to the CPU after a checkpoint was loaded.
-
-    Otherwise they slow down each step on a GPU. Fused and capturable optimisers read their counters on the
-    device, so these counters are not moved. Torch puts the counters on the device onto which the checkpoint
-    was loaded. On a GPU, every read of a counter would wait for the GPU.
-    """
-    for group in optimizer.param_groups:
-        if group.get("fused") or group.get("capturable"):
-            continue
-        for weight in group["params"]:
-            step = optimizer.state[weight].get("step") if weight in optimizer.state else None
-            if isinstance(step, torch.Tensor):
-                optimizer.state[weight]["step"] = step.cpu()
-
-
 def _build_own(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:
     maps = muon_maps(model) if settings.name == "muon" else {}
     groups, lr, decay = _groups(model, settings, without=maps), settings.lr, settings.weight_decay

@@ -22,7 +22,7 @@ from ...studies.catalog.optimisers import OPTIMIZERS
 from ...studies.schema.settings import Compile, TrainSettings, TrialSettings
 from ..core.models import AnyModel, build_model
 from ..core.process import derive_seed, raise_if_stopped
-from .build import Adam, build_optimizer, keep_steps_on_cpu
+from .build import Adam, build_optimizer
 
 NO_COMPILER = (
     "Failed to find C compiler",
@@ -290,7 +290,6 @@ class Weights:
         _load(self.model, state["model"])
         self.settled = True
         self.optimizer.load_state_dict(state["optimizer"])
-        keep_steps_on_cpu(self.optimizer)
         if self._average is not None:
             for name, average in self._average.named_parameters():
                 average.copy_(state["average"][name])

@@ -126,12 +126,15 @@ class Checkpoint:
             if (note := self.folder / trial_files.NOTE_FILE).is_file():
                 self._place.put(note)
 
-    def load(self, device: torch.device) -> CheckpointData | None:
-        """Return the last intact state, or None if there is none. Damaged files are logged and renamed."""
+    def load(self) -> CheckpointData | None:
+        """Return the last intact state, with its tensors on the CPU, or None if there is none.
+
+        Damaged files are logged and renamed.
+        """
         self._place.list(self.folder, contents=True)
         for path in (self._state, self._previous):
             try:
-                return _read(path, device)
+                return _read(path)
             except FileNotFoundError:
                 continue
             except (DamagedError, UnreadableError) as error:
@@ -139,9 +142,9 @@ class Checkpoint:
                 then = "continues from the previous one" if has_other else "starts from the beginning"
                 _log.warning("checkpoint %s: %s; its trial %s", path, error, then)
                 _set_aside(path)
-        return self._load_earlier(device)
+        return self._load_earlier()
 
-    def _load_earlier(self, device: torch.device) -> CheckpointData | None:
+    def _load_earlier(self) -> CheckpointData | None:
         """Return the last state of the earlier trial that this trial continues.
 
         That trial had the same settings, but fewer epochs or other tests, or is this one and has lost its row
@@ -153,7 +156,7 @@ class Checkpoint:
         path = self._files.final_checkpoint_file(earlier.trial)
         self._place.fetch(path)
         try:
-            saved = _read(path, device)
+            saved = _read(path)
         except FileNotFoundError:
             return None
         except (DamagedError, UnreadableError) as error:
@@ -221,12 +224,12 @@ def _write(path: Path, saved: CheckpointData) -> None:
         torch.save({"state": saved.state, "metrics": metrics, "totals": asdict(saved.totals)}, file)
 
 
-def _read(path: Path, device: torch.device) -> CheckpointData:
+def _read(path: Path) -> CheckpointData:
     """Verify the checksum at the end of a file, and load the file; raise DamagedError if a byte differs."""
     with open_regular(path) as file:
         verify_seal(file)
         try:
-            saved = torch.load(file, map_location=device, weights_only=True)
+            saved = torch.load(file, map_location="cpu", weights_only=True)
             metrics = [MetricRow(**row) for row in saved["metrics"]]
             return CheckpointData(state=saved["state"], metrics=metrics, totals=Totals(**saved["totals"]))
         # another program wrote this file

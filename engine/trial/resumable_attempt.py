@@ -105,7 +105,7 @@ def store_pruned(job: Job, store: Store, reason: str) -> Ended | ClaimedElsewher
         return claimed
     job, lease = claimed
     checkpoint = Checkpoint(store, job.trial.id)
-    saved = checkpoint.load(torch.device("cpu"))
+    saved = checkpoint.load()
     totals, rows = (saved.totals, saved.metrics) if saved else (Totals(), [])
     row = trial_row(
         job, totals, last_epoch_metrics(rows), status="pruned", reason=reason, started=datetime.now(UTC)
@@ -121,8 +121,6 @@ TrainingFactory = Callable[[TrialSettings, torch.device, Path], Training]
 
 START_LIMIT_S = 60.0
 """The minimum time for a start under any limit, because reading data and building models is not training."""
-
-_CPU = torch.device("cpu")  # checkpoints are loaded on the CPU; trainings move tensors to their device
 
 _log = logging.getLogger(__name__)
 
@@ -246,7 +244,7 @@ class Attempt:
             raise MachineError(lost)
         report = failures.take_crash_report(self._checkpoint.folder)
         with storing():
-            saved = self._checkpoint.load(_CPU)
+            saved = self._checkpoint.load()
             self._totals, self._rows = (saved.totals, saved.metrics) if saved else (Totals(), [])
             self._tries.read()
             tries = f"/{self._tries.tries}" if self._tries.tries else ""

@@ -99,13 +99,13 @@ def test_a_save_that_is_killed_between_its_two_renames_leaves_the_one_before(job
 def test_flipped_bits_of_a_checkpoint_are_all_found(store, folder):
     state = folder / "state.pt"
     data = state.read_bytes()
-    assert Checkpoint(store, folder.name).load(CPU).totals.epochs == 3
+    assert Checkpoint(store, folder.name).load().totals.epochs == 3
     for flipped in flips(data):
         state.write_bytes(flipped)
-        assert Checkpoint(store, folder.name).load(CPU).totals.epochs == 2
+        assert Checkpoint(store, folder.name).load().totals.epochs == 2
         assert (folder / "state.pt.damaged").read_bytes() == flipped
     state.write_bytes(data)
-    assert Checkpoint(store, folder.name).load(CPU).totals.epochs == 3
+    assert Checkpoint(store, folder.name).load().totals.epochs == 3
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("nowhere")])

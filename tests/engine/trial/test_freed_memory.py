@@ -13,7 +13,6 @@ from torch._dynamo.testing import CompileCounter
 
 from activemem.engine import Started
 from activemem.engine.core import ClaimedElsewhere
-from activemem.engine.optimisers import keep_steps_on_cpu
 from activemem.engine.trial import Attempt, Job, Training
 from activemem.storage import Lease, Store
 from activemem.studies import Trial
@@ -151,14 +150,3 @@ def test_more_lengths_are_compiled_than_torch_makes_programs_of_by_itself(settin
     training.advance()
     assert len(lengths) == 12
     assert counted.frame_count >= 12
-
-
-def test_counters_of_steps_stay_on_the_cpu_where_a_rule_reads_them_there():
-    weight = torch.nn.Parameter(torch.ones(3))
-    for rule in (torch.optim.Adagrad([weight], 0.1), torch.optim.Adam([weight], 0.1, fused=True)):
-        weight.grad = torch.ones(3)
-        rule.step()
-        before = rule.state[weight]["step"]
-        keep_steps_on_cpu(rule)
-        assert rule.state[weight]["step"].device == CPU
-        assert rule.state[weight]["step"] == before

@@ -277,4 +277,4 @@ def test_unfinished_trials_are_found_by_their_checkpoints(store, task):
     os.mkfifo(folder / STARTS_FILE)  # which nobody waits for
     assert unfinished_trials(folder.parent) == []
     assert not dies_often(folder)
-    assert Checkpoint(store, folder.name).load(CPU) is None
+    assert Checkpoint(store, folder.name).load() is None
