@@ -173,11 +173,10 @@ class TrialFiles:
         """Return the folder for a trial's checkpoints. It may not exist."""
         return self._layout.checkpoints(trial)
 
-    def checkpoints_folder(self, name: str) -> Path:
-        """Return the folder of all checkpoints. The local copies of the files called `name` are updated."""
-        folder = self._layout.checkpoints_folder
-        self.place.list(folder, contents=name)
-        return folder
+    def checkpoints_folder(self) -> Path:
+        """Return the folder of all checkpoints. The local copies of the files of starts are updated."""
+        self.place.list(self._layout.checkpoints_folder, contents=STARTS_FILE)
+        return self._layout.checkpoints_folder
 
     def trials_with_checkpoint(self, trials: Iterable[str]) -> set[str]:
         """Return the given trials that have a checkpoint to resume from."""

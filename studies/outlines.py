@@ -105,7 +105,7 @@ def known_traits(store: Store, loaded: Iterable[Study] = ()) -> set[Traits]:
     other = ~has_trial(trial.id for trial in trials)
     settings = store.trials(columns=(*KEY_COLUMNS, "settings")).filter(other)["settings"]
     texts: list[str] = settings.str.replace(r'"seed":\d+', '"seed":0').unique().to_list()
-    for path in store.files.checkpoints_folder(STARTS_FILE).glob(f"*/{STARTS_FILE}"):
+    for path in store.files.checkpoints_folder().glob(f"*/{STARTS_FILE}"):
         with suppress(OSError, StoreError):  # `unfinished_trials` reports these errors
             texts += [] if (begun := read_begun(path.parent)) is None else [begun[0].settings]
     for text in texts:

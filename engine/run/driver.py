@@ -39,7 +39,7 @@ from ..core.process import on_interrupt, restored_process
 from ..core.resources import ONE_CPU, Machine
 from ..corpora.files import keep_files
 from ..optimisers.build import check_groups
-from ..trial.checkpoints import STARTS_FILE, dies_often, record_stops
+from ..trial.checkpoints import dies_often, record_stops
 from ..trial.failures import MachineError, check_gpu, check_row_writer, lost_gpu, storing
 from ..trial.outcome import Job
 from ..trial.resumable_attempt import claimed_elsewhere
@@ -336,7 +336,7 @@ def _missing_jobs(study: Study, store: Store, run_id: str, arguments: RunArgumen
     missing = trials_to_run(
         study, store, statuses, only=arguments.trial_ids, retry_failed=arguments.retry_failed
     )
-    folder, earlier = store.files.checkpoints_folder(STARTS_FILE), EarlierTrials(store)
+    folder, earlier = store.files.checkpoints_folder(), EarlierTrials(store)
     turns = start_turns(study)
     last_turn = max(turns.values(), default=0) + 1
     turns |= {trial.id: last_turn for trial in missing if dies_often(folder / trial.id)}

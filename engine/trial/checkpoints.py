@@ -126,6 +126,13 @@ class Checkpoint:
             if (note := self.folder / trial_files.NOTE_FILE).is_file():
                 self._place.put(note)
 
+    def save_final(self, saved: CheckpointData) -> None:
+        """Save a training's last state, from which a trial with more epochs can continue."""
+        path = self._files.final_checkpoint_file(self.folder.name)
+        with replacing(path) as temporary:
+            _write(temporary, saved)
+        self._place.put(path)
+
     def load(self) -> CheckpointData | None:
         """Return the last intact state, with its tensors on the CPU, or None if there is none.
 
@@ -207,15 +214,6 @@ def _count_deaths(lines: Sequence[str], run: str, place: str) -> CrashCounts:
             starts.pop()
     same = [start for start in starts if start.rpartition(" ")[2] == place]
     return CrashCounts(in_run=same.count(f"{run} {place}"), in_all=len(same))
-
-
-def save_final(path: Path, saved: CheckpointData) -> None:
-    """Write a training's last state to a file with a checksum.
-
-    A trial with the same settings but more epochs can continue from this state.
-    """
-    with replacing(path) as temporary:
-        _write(temporary, saved)
 
 
 def _write(path: Path, saved: CheckpointData) -> None:

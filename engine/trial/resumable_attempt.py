@@ -21,7 +21,7 @@ from ...studies.resolve.trial import code_fault
 from ...studies.schema.settings import TrialSettings
 from ..core.events import ClaimedElsewhere, Ended, EpochFinished, Event, MachineFailed, Started
 from ..core.process import StoppedMidway, TimeLimitPassed, give_back_memory, interruptible, raise_if_stopped
-from . import checkpoints, failures, outcome
+from . import failures, outcome
 from .checkpoints import Checkpoint, CheckpointData
 from .evaluation import LeakError
 from .failures import (
@@ -388,10 +388,8 @@ class Attempt:
         if not self.job.keep_checkpoint or training.steps_left:
             return
         if training.epoch + 1 == training.settings.train.epochs:
-            path = self._store.files.final_checkpoint_file(self.job.trial.id)
             with storing():
-                checkpoints.save_final(path, self._data_of(training))
-                self._store.files.place.put(path)
+                self._checkpoint.save_final(self._data_of(training))
 
     def _data_of(self, training: Training) -> CheckpointData:
         return CheckpointData(state=training.state(), metrics=self._rows, totals=self._totals)

@@ -14,7 +14,6 @@ import polars as pl
 from ...plugins import forget_at_unload, has_plugins
 from ...storage import CheckpointNote, Store
 from ...storage.rows import TRIALS, has_trial
-from ...storage.trial_files import STARTS_FILE
 from ..resolve.trial import Kind, Trial
 from ..schema.factors import SEED, first_line
 from ..schema.search_settings import NONE
@@ -393,6 +392,6 @@ def unfinished_of(study: Study, store: Store, stored: Collection[str]) -> list[U
         return [UnfinishedTrial(trial=each, has_started=True) for each in study.trials if each.id in begun]
     return [
         each
-        for each in unfinished_trials(store.files.checkpoints_folder(STARTS_FILE), study.name)
+        for each in unfinished_trials(store.files.checkpoints_folder(), study.name)
         if each.trial.id not in stored and tried_trial(study, each.trial.id, each.trial.levels) is not None
     ]

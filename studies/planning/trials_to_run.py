@@ -399,7 +399,7 @@ def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozens
     is_own = pl.col("study") == study.name
     if "pruned" in rows.columns:  # another study has trained them later
         is_own |= pl.col("pruned").list.eval(pl.element().struct.field("study") == study.name).list.any()
-    begun = begun_trials(store.files.checkpoints_folder(STARTS_FILE), study.name)
+    begun = begun_trials(store.files.checkpoints_folder(), study.name)
     return frozenset(rows.filter(is_own)["trial"]) | {trial.id for trial in study.trials} | begun
 
 
@@ -426,7 +426,7 @@ def stale_part(study: Study, store: Store) -> frozenset[str]:
         return frozenset()
     present = {trial.id for each in versions for trial in each.with_later_seeds().trials}
     rows = store.trials(columns=KEY_COLUMNS).filter(~has_trial(present), study=study.name)
-    begun = begun_trials(store.files.checkpoints_folder(STARTS_FILE), study.name)
+    begun = begun_trials(store.files.checkpoints_folder(), study.name)
     unknown = {trial for trials in trials_by_lacking_plugin(study, store).values() for trial in trials}
     return (frozenset(rows["trial"]) | begun.difference(present)) - unknown
 

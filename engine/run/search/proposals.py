@@ -17,7 +17,7 @@ from ....grammar import Recipe, RecipeError, parse, render
 from ....grammar.dimensions import representative_values
 from ....grammar.nodes import ChoiceDimension, Dimension
 from ....storage import Store
-from ....storage.trial_files import STARTS_FILE, is_begun
+from ....storage.trial_files import is_begun
 from ....studies.catalog.metrics import METRICS_AND_COSTS, metric_family
 from ....studies.planning.reused_trials import RecipeSpace
 from ....studies.schema.search import as_listed, contains, options_by_name
@@ -212,7 +212,7 @@ class SearchService:
         stored, missing = self._search.points.outcomes(point), self._search.points.missing(point)
         if not missing:
             return HandInAnswer.of(PointAnswer.KNOWN, point, rows=stored)
-        begun = self._store.files.checkpoints_folder(STARTS_FILE)
+        begun = self._store.files.checkpoints_folder()
         if stored or any(is_begun(begun / trial.id) for trial in missing):
             return HandInAnswer.of(PointAnswer.WAITING, point)
         if known >= self._limit:

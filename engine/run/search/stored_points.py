@@ -15,7 +15,6 @@ from optuna.trial import TrialState
 
 from ....storage import Store
 from ....storage.rows import row_values
-from ....storage.trial_files import STARTS_FILE
 from ....studies.catalog.metrics import COSTS
 from ....studies.planning.reused_trials import FittingTrials
 from ....studies.planning.status import tried_point
@@ -328,7 +327,7 @@ class BegunPoints:
             self._counted[trial] = row
 
     def _unfinished(self, known: Collection[str]) -> dict[str, Mapping[str, Level]]:
-        begun = unfinished_trials(self._store.files.checkpoints_folder(STARTS_FILE), self._name)
+        begun = unfinished_trials(self._store.files.checkpoints_folder(), self._name)
         return {
             trial.id: dict(trial.levels)
             for trial in (each.trial for each in begun)

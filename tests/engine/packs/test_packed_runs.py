@@ -74,7 +74,7 @@ def test_a_packed_study_has_the_rows_of_one_that_is_not(tmp_path, notes):
     assert set(packed_steps(alone).values()) == {0}
     counts = packed_steps(packed).values()
     assert max(counts) == 21 and sum(counts) > 6 * 21 / 2  # lengths part, and meet again
-    assert not list(packed.files.checkpoints_folder("starts").glob("*"))
+    assert not list(packed.files.checkpoints_folder().glob("*"))
 
 
 def test_trials_are_handed_out_by_their_form():
@@ -107,7 +107,7 @@ def test_a_pack_that_was_stopped_is_continued_separately_and_the_other_way_round
     assert run(study, packed, notes).stopped
     amid = [
         torch.load(path, weights_only=True)["state"]["epoch"]["taken"]
-        for path in packed.files.checkpoints_folder("state.pt").glob("*/state.pt")
+        for path in packed.files.checkpoints_folder().glob("*/state.pt")
     ]
     assert 3 in amid
     assert run(study, packed, notes, "off", max_trials=1).ran == 1
@@ -135,7 +135,7 @@ def test_epochs_of_a_pack_that_a_kill_loses_are_trained_again_to_the_same_rows(
     first = events("killed", -1)
     while not isinstance(event := next(first), EpochFinished) or event.epoch < 2:
         pass  # then it is forgotten, as by a kill
-    assert not list(packed.files.checkpoints_folder("state.pt").glob("*/state.pt"))
+    assert not list(packed.files.checkpoints_folder().glob("*/state.pt"))
     told = list(events("later", 0))
     assert [event.epoch for event in told if isinstance(event, Started)] == [0] * len(study.trials)
     assert_equal(final_metrics(packed), final_metrics(alone))
