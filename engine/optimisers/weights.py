@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from copy import deepcopy
 from typing import Any
 
@@ -197,7 +197,6 @@ class Weights:
         self.optimizer = optimizer = build_optimizer(train.optimizer, model, train.groups)
         self._take_step = optimizer.take_step if isinstance(optimizer, Adam) else optimizer.step
         self._average = deepcopy(model).requires_grad_(requires_grad=False) if train.average else None
-        self.settled = True  # False while the model holds other weights, or after an interrupted replacement
         if train.compile:
             for each in filter(None, (model, self._average)):
                 compile_body(each.body, train.compile)
@@ -260,18 +259,11 @@ class Weights:
         self._average.after_optimiser_step()
         return self._average
 
-    @contextmanager
-    def replaced(self, weights: Mapping[str, Tensor]) -> Iterator[None]:
-        """Within this context, replace the weights of the evaluated model by these weights."""
-        model = self.evaluated()
-        own = {name: weight.clone() for name, weight in model.state_dict().items()}
-        self.settled = False
-        try:
-            _load(model, weights)
-            yield
-        finally:
-            _load(model, own)
-            self.settled = True
+    def copied(self, weights: Mapping[str, Tensor]) -> AnyModel:
+        """Return a copy of the evaluated model with these weights instead of its own."""
+        model = deepcopy(self.evaluated())
+        _load(model, weights)
+        return model
 
     def named(self) -> Mapping[str, Tensor]:
         """Return the weights that evaluation uses, by name."""
@@ -288,7 +280,6 @@ class Weights:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Resume from a state that `state` returned, whose tensors may be on any device."""
         _load(self.model, state["model"])
-        self.settled = True
         self.optimizer.load_state_dict(state["optimizer"])
         if self._average is not None:
             for name, average in self._average.named_parameters():

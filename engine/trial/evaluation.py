@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
-from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
@@ -244,7 +243,7 @@ def evaluate_epoch(
     before, called_before = objective.state(), callbacks.state() if callbacks else {}
 
     try:
-        with float32_products(objective.settings.train.precision), ExitStack() as replaced:
+        with float32_products(objective.settings.train.precision):
             model = weights.evaluated()
             known_as_last = stopping.is_last_epoch and stopping.best is None
             measured = _measure(objective, model, stopping.epoch, last=known_as_last)
@@ -255,7 +254,7 @@ def evaluate_epoch(
                 objective.restore(before)
                 extra: Metrics = {}
                 if best is not None and best.weights is not None:
-                    replaced.enter_context(weights.replaced(best.weights))
+                    model = weights.copied(best.weights)
                     extra = {"best_epoch": float(best.epoch)}
                 measured = _measure(objective, model, stopping.epoch, last=True) | extra
             # after 1, 2, 4, 8 … epochs: a block may begin to look ahead only later in training

@@ -243,7 +243,7 @@ class Training:
     @property
     def can_be_saved(self) -> bool:
         """Return whether the state can be saved now. It cannot be saved in the middle of a step."""
-        return not self._is_torn and not self.is_stacked and self.noise.settled and self.trained.settled
+        return not self._is_torn and not self.is_stacked and self.noise.settled
 
     def weights(self) -> Mapping[str, Tensor]:
         """Return the weights to store, by name. They are the best epoch's weights, or the current ones."""

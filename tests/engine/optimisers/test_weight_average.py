@@ -2,7 +2,6 @@
 
 import pickle
 
-import pytest
 import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
@@ -70,20 +69,6 @@ def test_an_interrupted_training_resumes_bit_for_bit(tmp_path):
     rest.advance()
     assert {**rest.advance(), "tokens_per_s": 0} == {**last, "tokens_per_s": 0}
     assert all(weight.equal(whole.weights()[name]) for name, weight in rest.weights().items())
-
-
-def test_weights_are_not_settled_while_others_replace_them():
-    model = build("ff(8)", d_model=4, vocab=3, generator=torch.Generator().manual_seed(0))
-    weights, others = Weights(model, settings(average=0.9).train), dict(model.named_parameters())
-    before = {name: weight.clone() for name, weight in weights.named().items()}
-    with torch.no_grad():
-        others = {name: weight + 1.0 for name, weight in others.items()}
-    with pytest.raises(KeyboardInterrupt), weights.replaced(others):
-        assert not weights.settled
-        assert all(weight.equal(others[name]) for name, weight in weights.named().items())
-        raise KeyboardInterrupt
-    assert weights.settled
-    assert all(weight.equal(before[name]) for name, weight in weights.named().items())
 
 
 def test_an_average_is_compiled_like_its_model(monkeypatch):
