@@ -334,10 +334,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         self._incomplete = set(now.filter(status=INCOMPLETE).select(_KEYS).iter_rows())
         self._known: dict[Path, set[str]] = {}  # the names of the files that were read, by folder
         self._listed: dict[Path, set[str]] = {}  # all names in the last listing, by folder
-        self._rows: dict[str, dict[str, Any]] = {}
-        # the last pruned attempts, by trial and study
-        self._pruned: dict[str, dict[str, dict[str, Any]]] = {}
-        self._numbers: dict[str, int] = {}
+        self._attempts: dict[str, dict[tuple[int, str], dict[str, Any]]] = {}  # by trial; number and study
         self._arrivals: list[str] = []
 
     def refresh(self) -> None:
@@ -361,7 +358,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
 
     def last_number(self, trial: str) -> int:
         """Return the number of a trial's last attempt, valid or not; -1 if there is no attempt."""
-        return self._numbers.get(trial, -1)
+        return max((number for number, _ in self._attempts.get(trial, ())), default=-1)
 
     def frame(self, rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
         """Return a frame with these rows of trials."""
@@ -369,8 +366,8 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
 
     def trials(self) -> pl.DataFrame:
         """Return all trials in a frame, as `Store.trials` does, but only with the columns of this object."""
-        found = self.frame(self._rows[trial] for trial in sorted(self._rows))
-        if others := {trial: rows for trial in self._pruned if (rows := self._pruned_by_others(trial))}:
+        found = self.frame(self[trial] for trial in sorted(self))
+        if others := {trial: rows for trial in self if (rows := self._pruned_by_others(trial))}:
             schema = {"trial": pl.String(), PRUNED: pl.List(pl.Struct(found.schema))}
             column = pl.DataFrame({"trial": list(others), PRUNED: list(others.values())}, schema)
             found = found.join(column, on="trial", how="left", maintain_order="left")
@@ -378,14 +375,17 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
 
     def of_study(self, trial: str, study: str) -> Mapping[str, Any] | None:
         """Return the attempt of a trial that this study has pruned, else the valid one, or None."""
-        valid = self._rows.get(trial)
-        if valid is None or valid["study"] == study:
-            return valid
-        return self._pruned.get(trial, {}).get(study, valid)
+        pruned = (row for row in self._pruned_by_others(trial) if row["study"] == study)
+        return next(pruned, self.get(trial))
 
-    def _pruned_by_others(self, trial: str) -> list[dict[str, Any]]:
-        valid = self._rows[trial]["study"]
-        return [row for study, row in self._pruned[trial].items() if study != valid]
+    def _pruned_by_others(self, trial: str) -> list[Mapping[str, Any]]:
+        """Return the last pruned attempt of each study but that of the valid attempt."""
+        attempts = self._attempts.get(trial, {})
+        if len(attempts) < 2:
+            return []
+        valid, ordered = self[trial]["study"], sorted(attempts.items())
+        pruned = ((study, row) for (_, study), row in ordered if row["status"] == PRUNED)
+        return list({study: row for study, row in pruned if study != valid}.values())
 
     def _read(self, paths: Sequence[Path], known: set[str]) -> None:
         """Add the rows in these files of a study, merged ones first; skip files that no longer exist."""
@@ -405,28 +405,23 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
                 self._add(row)
 
     def _add(self, row: dict[str, Any]) -> None:
-        trial, known = row["trial"], self._rows.get(row["trial"])
+        trial, key = row["trial"], (row["attempt"], row["study"])
         if (trial, row["attempt"]) in self._incomplete:
             row |= {"status": INCOMPLETE, "reason": INCOMPLETE_REASON}
-        if row["status"] == PRUNED:
-            same = self._pruned.setdefault(trial, {})
-            before = same.get(row["study"], row)
-            same[row["study"]] = max(before, row, key=lambda each: each["attempt"])
-        self._numbers[trial] = max(row["attempt"], self.last_number(trial))
-        if known is None or _validity_key(known) < _validity_key(row):
+        attempts = self._attempts.setdefault(trial, {})
+        if not attempts or _validity_key(self[trial]) < _validity_key(row):
             self._arrivals.append(trial)
-        # another copy of the same attempt also replaces the row
-        if known is None or _validity_key(known) <= _validity_key(row):
-            self._rows[trial] = row
+        attempts.pop(key, None)  # of several copies, the last one counts
+        attempts[key] = row
 
     def __getitem__(self, trial: str) -> Mapping[str, Any]:
-        return self._rows[trial]
+        return max(reversed(self._attempts[trial].values()), key=_validity_key)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._rows)
+        return iter(self._attempts)
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._attempts)
 
 
 def _validity_key(row: Mapping[str, Any]) -> tuple[bool, int]:
