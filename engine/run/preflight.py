@@ -18,7 +18,6 @@ from ...plugins import OWN, PluginError
 from ...studies.catalog.tasks import (
     AlgorithmicSettings,
     GeneratedTask,
-    LabelledSettings,
     LanguageModelSettings,
     ParsingSettings,
     TaskError,
@@ -143,19 +142,8 @@ _OPEN = {
 
 def prepare_corpora(all_settings: Iterable[TrialSettings], folder: Path) -> None:
     """Open every corpus of the trials. If some are missing, raise one DataError that names them all."""
-    tasks = [settings.task for settings in all_settings]
-    texts = {
-        (task.name, task.corpus, task.tokens, task.pieces, getattr(task, "tokenizer", None)): task
-        for task in tasks
-        if isinstance(task, LanguageModelSettings | TranslationSettings | ParsingSettings)
-    }
-    labelled = {
-        (task.name, task.corpus, task.vocabulary): task
-        for task in tasks
-        if isinstance(task, LabelledSettings)
-    }
     faults: dict[str, None] = {}
-    for task in (*texts.values(), *labelled.values()):
+    for task in {repr(each.task): each.task for each in all_settings if each.task.name in _OPEN}.values():
         try:
             _OPEN[task.name](task, folder)
         except DataError as error:
