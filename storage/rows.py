@@ -183,10 +183,10 @@ class WrittenOutputs:
     need the size of the output: they try "all" sizes in turn, or only "estimated" ones.
     """
 
-    beam: Int32
-    length_penalty: float
-    coverage_penalty: float
-    sizes: str
+    beam: Int32 = 1
+    length_penalty: float = 0.0
+    coverage_penalty: float = 0.0
+    sizes: str = ""
     sources: Sequence[str]
     references: Sequence[str]
     outputs: Sequence[str]

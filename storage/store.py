@@ -182,26 +182,28 @@ class Store:
     def write(
         self, trial: TrialRow, metrics: Sequence[MetricRow], outputs: WrittenOutputs | None = None
     ) -> None:
-        """Store the rows of one attempt.
-
-        When this method returns, they survive a crash of the machine. Metrics and outputs are written first,
-        so that a trial with a row has all of them. Raise `StoreError` if the attempt has a file already.
-        Merged files are not checked; attempt numbers from `leases` are always new.
-        """
-        path = self._layout.attempt_file("trials", trial.study, trial.trial, trial.attempt)
-        self._layout.place.fetch(path)
-        if path.is_file():
-            raise StoreError(
-                f"trial {trial.trial}: expected a new attempt, got {trial.attempt}, which is stored already"
-            )
+        """Store the rows of one attempt, as `write_together` does."""
         self.write_together([AttemptRows(trial, metrics, outputs)])
 
     def write_together(self, attempts: Sequence[AttemptRows]) -> None:
-        """Store several attempts at once, as durably as `write`, in one file for each study and dataset."""
+        """Store attempts, in one file for each study and dataset.
+
+        When this method returns, they survive a crash of the machine. Metrics and outputs are written first,
+        so that a trial with a row has all of them. Raise `StoreError` if a single attempt has a file already.
+        Files of several attempts are not checked; attempt numbers from `leases` are always new.
+        """
         for study in dict.fromkeys(each.trial.study for each in attempts):
             group = [each for each in attempts if each.trial.study == study]
-            first = group[0].trial
-            name = f"{first.trial}-{first.attempt}.parquet" if len(group) == 1 else new_group_name()
+            first, name = group[0].trial, new_group_name()
+            if len(group) == 1:
+                path = self._layout.attempt_file("trials", study, first.trial, first.attempt)
+                self._layout.place.fetch(path)
+                if path.is_file():
+                    raise StoreError(
+                        f"trial {first.trial}: expected a new attempt, got {first.attempt}, which is stored "
+                        "already"
+                    )
+                name = path.name
             outputs = [output_frame(each.trial, each.outputs) for each in group if each.outputs]
             metrics = [metric_frame(each.trial, each.metrics) for each in group if each.metrics]
             rows = [trial_frame(*(each.trial for each in group))]

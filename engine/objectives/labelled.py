@@ -120,15 +120,7 @@ class LabelledObjective(StreamedObjective[Model, Examples]):
             text = self._corpus.vocabulary.decode(test.sequences.padded_lines([number])[0][0].tolist())
             lines[number] = text, self._text_of(labels), self._text_of(guesses)
         sources, references, outputs = zip(*(lines[number] for number in sorted(lines)), strict=True)
-        return WrittenOutputs(
-            beam=1,
-            length_penalty=0.0,
-            coverage_penalty=0.0,
-            sizes="",
-            sources=sources,
-            references=references,
-            outputs=outputs,
-        )
+        return WrittenOutputs(sources=sources, references=references, outputs=outputs)
 
     def state(self) -> dict[str, Any]:
         return {**super().state(), "predicted": self._predicted}

@@ -78,9 +78,7 @@ class OutcomeBuffer:
         kept = [attempt for trial, attempt in held.items() if trial not in taken]
         rows = [attempt.outcome for attempt in kept if attempt.outcome is not None]
         with storing():
-            if len(rows) == 1:
-                self._store.write(*rows[0])
-            elif rows:
+            if rows:
                 self._store.write_together(rows)
         for attempt in kept:
             attempt.close()
