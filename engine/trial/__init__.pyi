@@ -9,7 +9,6 @@ from .conformance import SCHEDULE_CHECKS as SCHEDULE_CHECKS
 from .conformance import trial as trial
 from .evaluation import BestEpoch as BestEpoch
 from .evaluation import NotANumberError as NotANumberError
-from .evaluation import Patience as Patience
 from .evaluation import Stopping as Stopping
 from .evaluation import check_future_is_hidden as check_future_is_hidden
 from .failures import MAX_DEATHS as MAX_DEATHS

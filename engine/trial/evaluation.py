@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import torch
@@ -17,7 +17,7 @@ from ...errors import ActivememError
 from ...plugins import OWN
 from ...studies.catalog.metrics import METRICS
 from ...studies.planning.final_values import NOT_A_NUMBER, SEES_FUTURE
-from ...studies.schema.settings import EarlyStoppingSettings, TrainSettings
+from ...studies.schema.settings import TrainSettings
 from ..core.models import AnyModel, float32_products
 from ..core.process import Interruption
 from ..objectives.base import CausalView, Metrics, Objective
@@ -105,71 +105,61 @@ def _moved(known: Tensor, found: Tensor) -> int | None:
     return int(wrong[0]) if len(wrong) else None
 
 
-def _improves(metric: str, value: float, best: float | None, by: float = 0.0) -> bool:
-    if best is None:
-        return not math.isnan(value)
-    return (value - best if METRICS[metric].higher_is_better else best - value) > by
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
-    """State of early stopping.
-
-    It has the best value of the metric so far, and how many epochs ago it was reached. Before the first
-    value, `best` is None.
-    """
-
-    best: float | None = None
-    waited: int = 0
-
-    def after(self, settings: EarlyStoppingSettings, metrics: Mapping[str, float]) -> Patience:
-        """Return the state after one more epoch with these metrics. NaN never counts as better."""
-        value = metrics[settings.metric]
-        if _improves(settings.metric, value, self.best, settings.min_change):
-            return Patience(best=value)
-        return replace(self, waited=self.waited + 1)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestEpoch:
-    """The best epoch so far, with a copy of the model's weights.
+    """The best epoch so far by a metric, which must change by more than `min_change`.
 
-    The value of `metric` decides. The copy is on the CPU. Its weights are those that were evaluated, which
-    are averages if the training averages weights. `value` is None before the first value that is not NaN.
+    `value` is None before the first value that is not NaN. `weights` are a copy on the CPU of those that were
+    evaluated, if they are kept. They are averages if the training averages weights.
     """
 
     metric: str
+    min_change: float = 0.0
     value: float | None = None
     epoch: int = 0
     weights: Mapping[str, Tensor] | None = None
 
-    def after(self, epoch: int, metrics: Mapping[str, float], model: nn.Module) -> BestEpoch:
-        """Return the best epoch after one more epoch. Of epochs with equal values, the first is the best."""
+    def after(self, epoch: int, metrics: Mapping[str, float], model: nn.Module | None = None) -> BestEpoch:
+        """Return the best epoch after one more epoch, with the weights of its model, if given.
+
+        Of epochs with equal values, the first is the best. NaN never counts as better.
+        """
         value = metrics[self.metric]
-        if not _improves(self.metric, value, self.value):
+        if self.value is None:
+            improves = not math.isnan(value)
+        else:
+            gain = value - self.value if METRICS[self.metric].higher_is_better else self.value - value
+            improves = gain > self.min_change
+        if not improves:
             return self
-        weights = {name: weight.to("cpu", copy=True) for name, weight in model.state_dict().items()}
-        return BestEpoch(metric=self.metric, value=value, epoch=epoch, weights=weights)
+        state = {} if model is None else model.state_dict()
+        weights = {name: weight.to("cpu", copy=True) for name, weight in state.items()}
+        return replace(self, value=value, epoch=epoch, weights=weights or None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopping:
     """State that decides when a training ends.
 
-    `losses` are the last training losses, as many as [train] stop compares.
+    `losses` are the last training losses, as many as [train] stop compares. `improved` is the last epoch that
+    [train] early_stopping counts as better, and `best` the epoch whose weights are kept.
     """
 
     train: TrainSettings
     epoch: int = 0
     losses: tuple[float, ...] = ()
-    patience: Patience = Patience()
+    improved: BestEpoch | None = None
     best: BestEpoch | None = None
 
     @classmethod
     def begin(cls, train: TrainSettings) -> Self:
         """Return the state of a training before its first epoch."""
-        best = None if train.best_metric is None else BestEpoch(metric=train.best_metric)
-        return cls(train=train, best=best)
+        early = train.early_stopping
+        return cls(
+            train=train,
+            improved=early and BestEpoch(metric=early.metric, min_change=early.min_change),
+            best=BestEpoch(metric=train.best_metric) if train.best_metric else None,
+        )
 
     def after_steps(self, loss: float) -> Stopping:
         """Return a copy with one more epoch. `loss` is the mean training loss of the epoch's steps."""
@@ -179,11 +169,10 @@ class Stopping:
 
     def after_evaluation(self, metrics: Mapping[str, float], model: nn.Module) -> Stopping:
         """Return a copy with the metrics of the current epoch."""
-        stopping, patience, best = self.train.early_stopping, self.patience, self.best
         return replace(
             self,
-            patience=patience if stopping is None else patience.after(stopping, metrics),
-            best=None if best is None else best.after(self.epoch, metrics, model),
+            improved=self.improved and self.improved.after(self.epoch, metrics),
+            best=self.best and self.best.after(self.epoch, metrics, model),
         )
 
     @property
@@ -194,8 +183,8 @@ class Stopping:
     @property
     def is_impatient(self) -> bool:
         """Return whether the metric of [train] early_stopping has not improved for too long."""
-        stopping = self.train.early_stopping
-        return stopping is not None and self.patience.waited >= stopping.patience
+        early, improved = self.train.early_stopping, self.improved
+        return early is not None and improved is not None and self.epoch - improved.epoch >= early.patience
 
     @property
     def _has_converged(self) -> bool:
@@ -204,22 +193,25 @@ class Stopping:
 
     def state(self) -> dict[str, Any]:
         """Return the state for a checkpoint, without the epoch. It has only tensors and plain values."""
-        best = self.best
-        kept = {"value": best.value, "epoch": best.epoch, "weights": best.weights} if best else None
-        return {
-            "losses": list(self.losses),
-            "patience": asdict(self.patience),
-            **({"best": kept} if kept else {}),
-        }
+        state: dict[str, Any] = {"losses": list(self.losses)}
+        if (improved := self.improved) is not None:
+            state["patience"] = {"best": improved.value, "waited": self.epoch - improved.epoch}
+        if (best := self.best) is not None:
+            state["best"] = {"value": best.value, "epoch": best.epoch, "weights": best.weights}
+        return state
 
     def restored(self, epoch: int, state: Mapping[str, Any]) -> Stopping:
         """Return this object as it was after `epoch` epochs, rebuilt from its saved state."""
+        improved = self.improved
+        if improved is not None:
+            patience = state["patience"]
+            improved = replace(improved, value=patience["best"], epoch=epoch - patience["waited"])
         return replace(
             self,
             epoch=epoch,
             losses=tuple(state["losses"]),
-            patience=Patience(**state["patience"]),
-            best=BestEpoch(metric=self.best.metric, **state["best"]) if self.best else None,
+            improved=improved,
+            best=self.best and replace(self.best, **state["best"]),
         )
 
 

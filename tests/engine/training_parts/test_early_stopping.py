@@ -6,10 +6,10 @@ import torch
 
 from activemem import StudyError, load_study, run_study
 from activemem.engine import EpochFinished, Machine
-from activemem.engine.trial import Attempt, Job, Patience, Training
+from activemem.engine.trial import Attempt, Job, Stopping, Training
 from activemem.storage import Store
 from activemem.studies.catalog import metric_family
-from activemem.studies.schema import EarlyStoppingSettings, TrialSettings, epoch_metrics, final_metrics
+from activemem.studies.schema import TrialSettings, epoch_metrics, final_metrics
 
 from ...study_texts import study_text
 
@@ -29,12 +29,20 @@ TEXT = study_text(
 
 def patience(values, metric="dev_loss", **keys):
     """Return the count of epochs without improvement after each value, until training stops."""
-    settings = EarlyStoppingSettings(metric=metric, **keys)
-    state, waited = Patience(), []
+    keys = {"metric": metric, **keys}
+    train = TrialSettings.model_validate(
+        {
+            "model": {"recipe": "ff(8)", "d_model": 4},
+            "task": {"name": "reverse"},
+            "train": {**TRAIN, "lengths": [1, 4], "epochs": 100, "early_stopping": keys},
+        }
+    ).train
+    state, waited = Stopping.begin(train), []
     for value in values:
-        state = state.after(settings, {metric: value})
-        waited.append(state.waited)
-        if state.waited >= settings.patience:
+        state = state.after_steps(0.0).after_evaluation({metric: value}, torch.nn.Linear(1, 1))
+        waited.append(state.state()["patience"]["waited"])
+        assert state.is_impatient == (waited[-1] >= keys["patience"])
+        if state.is_impatient:
             break
     return waited
 
