@@ -8,7 +8,6 @@ from .build import build_objective as build_objective
 from .build import draw_test_batches as draw_test_batches
 from .build import has_one_shape as has_one_shape
 from .build import objective_class as objective_class
-from .generated import Curriculum as Curriculum
 from .generated import DrawnLengthObjective as DrawnLengthObjective
 from .generated import GrowingLengthObjective as GrowingLengthObjective
 from .generation import BRACKET_COST as BRACKET_COST

@@ -11,7 +11,7 @@ import operator
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
@@ -329,54 +329,53 @@ class AlgorithmicObjective(FreshObjective):
 
 
 class GrowingLengthObjective(AlgorithmicObjective):
-    """Objective whose sequence length grows when the accuracy on fresh sequences is high enough."""
+    """Objective whose sequence length grows when the accuracy on fresh sequences is high enough.
+
+    [train] `curriculum` says how accurate the model must be, and where the length ends.
+    """
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
-        curriculum = settings.train.curriculum
-        assert curriculum is not None, "this task has a fixed length without a curriculum"
+        assert settings.train.curriculum is not None, "this task has a fixed length without a curriculum"
         # a generator of its own, so that evaluations do not change the training batches
         self._fresh = torch.Generator().manual_seed(derive_seed(settings.seed, "evaluation"))
-        self._curriculum = Curriculum(
-            length=curriculum.start,
-            step=self._task.spec.length_step,
-            grow_at=curriculum.grow_at,
-            end=curriculum.end,
-        )
+        self._curriculum = settings.train.curriculum
+        self._length, self._passed = self._curriculum.start, 0  # passed: the last learnt length
 
     @property
     def step_shape(self) -> StepShape:
-        return self._shape(self._curriculum.length)
+        return self._shape(self._length)
 
     def state(self) -> dict[str, Any]:
-        fresh, curriculum = self._fresh.get_state(), self._curriculum.state()
-        return {**super().state(), "fresh": fresh, "curriculum": curriculum}
+        curriculum = {"length": self._length, "passed": self._passed}
+        return {**super().state(), "fresh": self._fresh.get_state(), "curriculum": curriculum}
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
         self._fresh.set_state(state["fresh"].cpu())
-        self._curriculum = Curriculum(**state["curriculum"])
+        self._length, self._passed = state["curriculum"]["length"], state["curriculum"]["passed"]
 
     def _draw_batch(self) -> Examples:
-        return self._draw(self.settings.train.batch_size, self._curriculum.length, self._data)
+        return self._draw(self.settings.train.batch_size, self._length, self._data)
 
     def _evaluate_epoch(self, model: Model) -> Metrics:
-        # report the length at which the accuracy is measured; `record` may increase it
-        length, registered = self._curriculum.length, RegisteredMetrics(TaskKind.TAGGING)
+        length, end, registered = self._length, self._curriculum.end, RegisteredMetrics(TaskKind.TAGGING)
         # by default a whole training batch is scored at once, even if steps divide it into parts
         at_once = self._scored_at_once if self._settings.dev_examples is None else None
         accuracy = self._score(model, self._dev_batches(), registered, at_once).accuracy
-        self._curriculum.record(accuracy)
+        if accuracy >= self._curriculum.grow_at:
+            self._passed, longer = length, length + self._task.spec.length_step
+            self._length = longer if end is None or longer <= end else length
         return {
             "accuracy": accuracy,
-            "length": float(length),
-            "max_length": float(self._curriculum.passed),
+            "length": float(length),  # at which the accuracy was measured
+            "max_length": float(self._passed),
             **registered.compute(),
         }
 
     def _dev_batches(self) -> Sequence[Examples]:
         count = self._settings.dev_examples or self.settings.train.batch_size
-        return [self._draw(count, self._curriculum.length, self._fresh)]
+        return [self._draw(count, self._length, self._fresh)]
 
 
 class DrawnLengthObjective(AlgorithmicObjective):
@@ -426,28 +425,3 @@ class DrawnLengthObjective(AlgorithmicObjective):
             vocab=self.interface.vocab,
             seed=derive_seed(self.settings.seed, "evaluation"),
         )
-
-
-@dataclass(slots=True, kw_only=True)
-class Curriculum:
-    """A training length that grows whenever the model has learnt the current one.
-
-    When the accuracy reaches `grow_at`, the length grows by `step`, up to `end`. `passed` is the last length
-    at which the accuracy was high enough (0 before the first).
-    """
-
-    length: int
-    step: int
-    grow_at: float
-    end: int | None = None
-    passed: int = 0
-
-    def record(self, accuracy: float) -> None:
-        """Increase the length if `accuracy`, the share of correct tokens, is high enough."""
-        if accuracy >= self.grow_at:
-            self.passed = self.length
-            if self.end is None or self.length + self.step <= self.end:
-                self.length += self.step
-
-    def state(self) -> dict[str, float | None]:
-        return asdict(self)

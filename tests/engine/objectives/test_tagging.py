@@ -8,7 +8,7 @@ import torch
 
 from activemem import load_study, open_study, run_study
 from activemem.engine.core import derive_seed, sequence_flops
-from activemem.engine.objectives import Curriculum, build_objective
+from activemem.engine.objectives import build_objective
 from activemem.engine.tasks import draw_dev_batches, draw_test_batch, get_task, registered_tasks
 from activemem.engine.trial import Training
 from activemem.storage import Store
@@ -211,9 +211,24 @@ def test_a_study_draws_its_accuracy_by_length(tmp_path):
     assert len(values) == 1
 
 
-def test_a_curriculum_with_an_end_grows_up_to_it():
-    found = Curriculum(length=5, step=2, grow_at=0.9, end=8)
-    for accuracy in (0.5, 0.9, 1.0):
-        found.record(accuracy)
-    assert (found.length, found.passed) == (7, 7)
-    assert Curriculum(**found.state()) == found
+class Guess(torch.nn.Module):
+    """A model that copies a share of its inputs."""
+
+    share = 1.0
+
+    def forward(self, inputs):
+        copied = torch.arange(inputs.numel()).view(inputs.shape) < round(self.share * inputs.numel())
+        return torch.nn.functional.one_hot(torch.where(copied, inputs, (inputs + 1) % 4), 4)
+
+
+def test_a_curriculum_grows_up_to_its_end_once_enough_is_right(tmp_path):
+    made = settings({"vocab": 4}, batch_size=10, curriculum={"start": 5, "grow_at": 0.9, "end": 7})
+    objective, model, found = build_objective(made, CPU, tmp_path), Guess(), []
+    for share in (0.8, 0.9, 1.0, 0.5, 1.0, 1.0):
+        model.share = share
+        measured = objective.evaluate(model, last=False)
+        found.append((measured["length"], measured["max_length"]))
+        resumed = build_objective(made, CPU, tmp_path)
+        resumed.restore(objective.state())
+        objective = resumed
+    assert found == [(5, 0), (5, 5), (6, 6), (7, 6), (7, 7), (7, 7)]

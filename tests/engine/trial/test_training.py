@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from activemem.engine.core import derive_seed
-from activemem.engine.objectives import Curriculum
 from activemem.engine.trial import NotANumberError, Stopping, Training
 
 CPU = torch.device("cpu")
@@ -121,14 +120,6 @@ def test_every_optimiser_lowers_the_loss(settings, name):
     lr = 1e-2 if name != "sgd" else 0.3
     _, history = trained(settings(optimizer={"name": name, "lr": lr}, steps_per_epoch=20, clip_norm=1.0))
     assert history[-1]["loss"] < history[0]["loss"]
-
-
-def test_a_curriculum_grows_only_when_enough_is_right():
-    curriculum = Curriculum(length=5, step=2, grow_at=1.0)
-    curriculum.record(0.999)
-    assert (curriculum.length, curriculum.passed) == (5, 0)
-    curriculum.record(1.0)
-    assert (curriculum.length, curriculum.passed) == (7, 5)
 
 
 def test_seeds_differ_by_purpose_and_stay_what_they_are():
