@@ -8,9 +8,7 @@ import time
 import traceback
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, pairwise
-from operator import itemgetter
-from typing import NamedTuple
+from itertools import pairwise
 
 import torch
 
@@ -123,13 +121,6 @@ MOST_NUMBERS_OF_LSTM = 2**13
 _log = logging.getLogger(__name__)
 
 
-class Member(NamedTuple):
-    """A trial that may join a pack: its current attempt and its training."""
-
-    attempt: Attempt
-    training: Training
-
-
 class Packer:
     """Trainer of packs of at most `most` trials.
 
@@ -164,7 +155,7 @@ class Packer:
                 free_memory()  # only now, because until here the frames of the failed call held tensors
                 waiting.append((form, members))
 
-    def _try_pack(self, form: str, members: Sequence[Member]) -> bool:
+    def _try_pack(self, form: str, members: Sequence[Attempt]) -> bool:
         """Take the steps of a pack, and return whether it succeeds; if not, allow only smaller packs."""
         try:
             take_steps_together(members)
@@ -176,23 +167,20 @@ class Packer:
             note_lost_gpu(error)
             how = "one by one" if most == 1 else f"in packs of at most {most}"
             what = " ".join(f"{type(error).__name__}: {error}".split())
-            recipe = members[0].training.settings.model.recipe
+            recipe = members[0].job.trial.settings.model.recipe
             _log.warning("%s: trials train %s, because together they fail: %s", recipe, how, what)
             return False
         return True
 
-    def _groups(self, attempts: Iterable[Attempt]) -> Iterator[tuple[str, Sequence[Member]]]:
-        found: list[tuple[tuple[str, str], Member]] = []
+    def _groups(self, attempts: Iterable[Attempt]) -> Iterator[tuple[str, Sequence[Attempt]]]:
+        groups: dict[tuple[str, str], list[Attempt]] = {}
         for attempt in attempts:
             training = attempt.packable
             if training is not None and (form := self._form(training)) is not None:
-                shape = f"{training.objective.step_shape}, {training.steps_left} steps"
-                found.append(((form, shape), Member(attempt, training)))
-        # `groupby` needs equal keys next to each other
-        found.sort(key=itemgetter(0))
-        for (form, _), group in groupby(found, key=itemgetter(0)):
-            members = [member for _, member in group]
-            for part in _split(members, self.most_at_once(members[0].training)):
+                key = form, f"{training.objective.step_shape}, {training.steps_left} steps"
+                groups.setdefault(key, []).append(attempt)
+        for (form, _), members in sorted(groups.items()):
+            for part in _split(members, self.most_at_once(_trainings(members)[0])):
                 yield form, part
 
     def most_at_once(self, training: Training) -> int:
@@ -221,14 +209,14 @@ class Packer:
         return form
 
 
-def take_steps_together(members: Sequence[Member]) -> None:
+def take_steps_together(members: Sequence[Attempt]) -> None:
     """Take the remaining steps of an epoch for all members.
 
     The steps end early at the members' time limits. All members have the same form and sequence length. Raise
     StoppedMidway on a stop, normally between two steps. If a step raises an exception, the trainings are
     restored to the state before this call, and the exception is raised again.
     """
-    trainings = [member.training for member in members]
+    trainings = _trainings(members)
     # with many small tensors this is much faster than copy.deepcopy
     before = [map_tensors(training.state(), lambda each: each.detach().clone()) for training in trainings]
     left_s = _time_left_s(members)
@@ -237,7 +225,7 @@ def take_steps_together(members: Sequence[Member]) -> None:
         with interruptible(None if left_s is None else left_s * len(members)):
             while trainings[0].steps_left and ((left_s := _time_left_s(members)) is None or left_s > 0.0):
                 _take_steps_until_due(members, left_s)
-                for attempt, _ in members:
+                for attempt in members:
                     if attempt.save_is_due:
                         attempt.save_midway()
     # TimeLimitPassed is no Exception
@@ -249,9 +237,13 @@ def take_steps_together(members: Sequence[Member]) -> None:
             raise
 
 
-def _take_steps_until_due(members: Sequence[Member], left_s: float | None) -> None:
+def _trainings(members: Sequence[Attempt]) -> list[Training]:
+    return [attempt.training for attempt in members if attempt.training is not None]
+
+
+def _take_steps_until_due(members: Sequence[Attempt], left_s: float | None) -> None:
     """Take steps until the epoch ends, a checkpoint is due, or each has had about `left_s` seconds."""
-    trainings = [member.training for member in members]
+    trainings = _trainings(members)
     began, device = time.perf_counter(), trainings[0].device
     try:
         with StackedSteps(trainings) as stacked:
@@ -261,7 +253,7 @@ def _take_steps_until_due(members: Sequence[Member], left_s: float | None) -> No
                 passed_s = (time.perf_counter() - began) / len(members)
                 if left_s is not None and passed_s > left_s:
                     break
-                if any(attempt.save_is_due for attempt, _ in members):
+                if any(attempt.save_is_due for attempt in members):
                     break
         if device.type != "cpu":
             # otherwise the time of these steps would count for the trial that is evaluated first
@@ -272,12 +264,12 @@ def _take_steps_until_due(members: Sequence[Member], left_s: float | None) -> No
             training.work.add_seconds(seconds)
 
 
-def _time_left_s(members: Sequence[Member]) -> float | None:
-    left = [attempt.time_left_s for attempt, _ in members if attempt.time_left_s is not None]
+def _time_left_s(members: Sequence[Attempt]) -> float | None:
+    left = [attempt.time_left_s for attempt in members if attempt.time_left_s is not None]
     return min(left, default=None)
 
 
-def _split(members: Sequence[Member], most: int) -> Iterator[Sequence[Member]]:
+def _split(members: Sequence[Attempt], most: int) -> Iterator[Sequence[Attempt]]:
     packs = -(-len(members) // most)
     for begin, end in pairwise(place * len(members) // packs for place in range(packs + 1)):
         if end - begin > 1:

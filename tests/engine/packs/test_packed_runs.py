@@ -295,7 +295,7 @@ def test_trials_whose_pack_has_lost_the_gpu_are_tried_separately_by_the_next_run
     monkeypatch.setattr(
         packer,
         "take_steps_together",
-        lambda members: begun.extend(training.epoch for _, training in members),
+        lambda members: begun.extend(each.training.epoch for each in members),
     )
     assert run(study, store, notes).done == 3
     assert set(begun) == {1, 2}
