@@ -16,9 +16,8 @@ from ...studies.planning.final_values import (
     combined_status,
     cost_per_epoch,
     count_reasons,
-    find_outcomes,
     smallest_step,
-    values_at,
+    trial_values,
 )
 from ...studies.presentation.kinds import Spread
 from ...studies.resolve.costs import counted_cost
@@ -149,9 +148,9 @@ def tally_trials(
     """
     located = _locate_trials(trials, spec.rows, spec.columns, spec.over)
     tallies: dict[Place, tuple[Tally, ...]] = {}
-    places = find_outcomes((trial.id for trial in trials), outcomes)
+    ids = [trial.id for trial in trials]
     for metric in dict.fromkeys((*spec.value, *filter(None, (spec.otherwise, spec.pick_by)))):
-        valued = located.hstack(values_at(study, places, outcomes, metric, begun=begun))
+        valued = located.hstack(trial_values(study, ids, outcomes, metric, begun=begun))
         if metric in ANALYTIC_COSTS:
             valued = _with_counted(valued, trials, metric)
         known, per_epoch = find_metric(metric), cost_per_epoch(metric, outcomes)

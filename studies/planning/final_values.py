@@ -215,43 +215,20 @@ def trial_values(
     Metrics of diverged trainings are marked only if `outcomes` have the column DIVERGED. Costs count as
     usual.
     """
-    places = find_outcomes(trials, outcomes)
-    return values_at(study, places, outcomes, metric, metrics=metrics, begun=begun)
-
-
-def find_outcomes(trials: Iterable[str], outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return how each trial ended, and the number of its row in `outcomes`.
-
-    The row's number is in the column `place`; it is null for a trial without an outcome.
-    """
-    wanted = pl.DataFrame({"trial": list(trials)}, schema={"trial": pl.String})
-    diverged = pl.col(DIVERGED) if DIVERGED in outcomes.columns else pl.lit(None, dtype=pl.String)
-    ends = outcomes.select("trial", "seed", "status", "reason", diverged=diverged).with_row_index("place")
-    return wanted.join(ends, on="trial", how="left", maintain_order="left")
-
-
-def values_at(
-    study: str,
-    places: pl.DataFrame,
-    outcomes: pl.DataFrame,
-    metric: str,
-    *,
-    metrics: pl.DataFrame | None = None,
-    begun: Collection[str] = (),
-) -> pl.DataFrame:
-    """Return the values of a metric for trials that `find_outcomes` has found."""
     target = read_target(metric)
+    wanted = pl.DataFrame({"trial": list(trials)}, schema={"trial": pl.String})
     ends = outcomes.select(
-        "trial",
+        *("trial", "seed", "study", "status", "reason"),
+        diverged=pl.col(DIVERGED) if DIVERGED in outcomes.columns else pl.lit(None, dtype=pl.String),
         value=final_value(metric),
         limit=pl.lit(None, dtype=pl.Float64) if target is None else final_value(_limit_of(metric)),
-        awaits_probe=_awaits_probe(places, outcomes, metric),
+        awaits_probe=_awaits_probe(wanted, outcomes, metric),
     )
     if metrics is not None and "[" in metric:
         last = last_members(metrics, metric_family(metric)).filter(pl.col("name") == metric)
         ends = ends.join(last.select("trial", last="value"), on="trial", how="left", maintain_order="left")
         ends = ends.with_columns(value=pl.coalesce("last", "value"))
-    found = places.hstack(ends.drop("trial").select(pl.all().gather(places["place"])))
+    found = wanted.join(ends, on="trial", how="left", maintain_order="left")
     stored, value = pl.col("status"), pl.col("value")
     is_cost = metric in COSTS or metric in MODEL_COSTS
     diverged = pl.lit(value=False) if is_cost else pl.col("diverged").is_not_null()
@@ -280,9 +257,8 @@ def values_at(
     is_done = bool((found["status"] == ValueStatus.DONE).all())
     why = pl.lit("") if is_done else _why(study, metric)  # saves most of the time of large studies
     if find_metric(metric).measure is not None:  # what a plug-in measures is stored, if only as NaN
-        trained_for = outcomes["study"].gather(found["place"])
         forget = command_line("study", "forget", "STUDY", shared=True).replace("STUDY", "{}")
-        older = pl.format(f"ended before {metric} was registered (to train again: {forget})", trained_for)
+        older = pl.format(f"ended before {metric} was registered (to train again: {forget})", "study")
         why = pl.when((pl.col("status") == ValueStatus.NO_VALUE) & value.is_null()).then(older).otherwise(why)
     if target is not None:  # the row of a trial may have been copied without its metrics
         lost = pl.lit(f"left no history of {target.metric} in the store (activemem store check)")

@@ -76,4 +76,5 @@ def make_outcomes(study: Study, found, *, metric="max_length", by=("mixer", "tas
     }
     machine = {"host": platform.node(), "device": "cpu", "recipe_id": "", "finished": WHEN}
     found = pl.DataFrame(rows, schema=schema, orient="row")
-    return found.with_columns(steps=pl.lit(1), **{name: pl.lit(value) for name, value in machine.items()})
+    machine |= {"study": study.name, "steps": 1}
+    return found.with_columns(**{name: pl.lit(value) for name, value in machine.items()})

@@ -28,6 +28,7 @@ TOLD = "diverged: the loss of seed 1 rose from 3.98 to 5.59, its test_perplexity
 def outcomes(status="done", **metrics):
     row = {
         "trial": "a",
+        "study": "mine",
         "seed": 1,
         "status": status,
         "reason": None,
