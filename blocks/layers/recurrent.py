@@ -18,8 +18,8 @@ from ..core.initialisation import Initialisable, WeightRole, glorot, roles
 from ..core.operations import are_operations_rewritten, linear, without_autocast
 from ..core.transducer import State
 
-HELD = 1e4
-"""The offset that opens or closes a gate completely. A float16 can hold it."""
+HELD = 3e4
+"""The square root of the offset that opens or closes a gate completely. A float16 can hold it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +125,7 @@ class LSTMLayer(RecurrentLayer):
         """
         weight_x = self.weight_x
         if mask is not None:
-            x = torch.cat([x, (~mask).unsqueeze(-1).to(x.dtype)], -1)
+            x = torch.cat([x, HELD * (~mask).unsqueeze(-1).to(x.dtype)], -1)
             column = weight_x.new_zeros(self.maps, self.weight_h.shape[1], 1)
             column[0], column[1] = -HELD, HELD
             weight_x = torch.cat([weight_x, column.flatten(0, 1)], 1)
