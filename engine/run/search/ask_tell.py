@@ -316,16 +316,17 @@ class AskTell:
         return gives_up
 
     @quiet_optuna()
-    def tell(self, point: SearchPoint, end: PointEnd, trial: optuna.Trial | None, judged: int = 0) -> None:
+    def tell(self, point: SearchPoint, end: PointEnd, trial: optuna.Trial | None) -> None:
         """Report to the sampler and to Optuna how a search point has ended.
 
-        A point without a trial was restored from the store. `judged` is the last epoch that was reported. If
-        a pruned point has a later value, that value is reported as well. If another rung has proposed the
-        point, its Optuna study gets no value.
+        A point without a trial was restored from the store. If a pruned point has a later value than the
+        scheduler has seen, that value is reported as well. If another rung has proposed the point, its Optuna
+        study gets no value.
         """
         self._training.pop(self._note_begun(point.values), None)
         study, is_complete = self.studies[point.rung], end.state == TrialState.COMPLETE
         if trial is not None and trial.study is study:
+            judged = study.get_trials(deepcopy=False)[trial.number].last_step or 0
             if end.state == TrialState.PRUNED and judged < end.epoch:
                 trial.report(end.values[0], end.epoch)
             for limit, excess in end.excess.items():

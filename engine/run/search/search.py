@@ -149,8 +149,6 @@ class TrackedPoint:
     state: PointState = PointState.PROPOSED
     trial: optuna.Trial | None = None
     jobs: list[Job] = field(default_factory=list[Job])
-    judged: int = 0
-    """the last epoch reported to the scheduler"""
     loss: float | None = None
     """the loss by which an ended point is promoted to the next rung; infinite if it cannot be promoted"""
 
@@ -318,7 +316,6 @@ class Search:
         assert tracked.trial is not None, "the sampler proposed the point"
         if math.isnan(value) or not epoch:
             return tracked.trial.should_prune()
-        tracked.judged = epoch
         return self._ask_tell.should_prune(tracked.trial, {epoch: value})
 
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
@@ -470,7 +467,7 @@ class Search:
             tracked.trial = self._ask_tell.ask_for(point.values)
             self._report(tracked, mean_course(point, courses))
         end = self.points.end(point)
-        self._ask_tell.tell(point, end, tracked.trial, tracked.judged)
+        self._ask_tell.tell(point, end, tracked.trial)
         tracked.trial, tracked.jobs = None, []
         if self._search.rungs.rungs and point.values != self._search.baseline:
             counts = end.state == TrialState.COMPLETE and end.keeps_limits
@@ -487,7 +484,6 @@ class Search:
         """
         if tracked.trial is not None:
             self._ask_tell.should_prune(tracked.trial, course)
-            tracked.judged = max(course, default=0)
 
     def _prune_with_others(self, point: SearchPoint) -> None:
         """Prune all begun trials of a search point if one of them was pruned.
