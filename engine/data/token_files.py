@@ -34,18 +34,22 @@ class Split:
 
     `tokens` is one-dimensional, of the smallest sufficient type; every line ends in a mark, and another one
     may precede the first line. Line i is `tokens[lines[i]:lines[i + 1]]` and has `line_words[i]` words, its
-    end included. `words` is their sum, and perplexities per word divide by it. Line i has `line_bytes[i]`
-    bytes of UTF-8 in the original text, and the first token has `first_bytes`; `line_bytes` is None if the
-    tokens do not determine a text. A line's end has `end_bytes`: 1, or 0 for the end of a document.
+    end included. Line i has `line_bytes[i]` bytes of UTF-8 in the original text, and the first token has
+    `first_bytes`; `line_bytes` is None if the tokens do not determine a text. A line's end has `end_bytes`:
+    1, or 0 for the end of a document.
     """
 
     tokens: Tensor
     lines: Tensor
     line_words: Tensor
-    words: int
     line_bytes: Tensor | None = None
     first_bytes: int = 0
     end_bytes: int = 1
+
+    @property
+    def words(self) -> int:
+        """Return the number of words, by which perplexities per word divide."""
+        return int(self.line_words.sum())
 
     @property
     def first_words(self) -> int:
@@ -65,9 +69,7 @@ class Split:
         lines, words = self.lines[: count + 1], self.line_words[:count]
         tokens = self.tokens[: int(lines[-1])]
         sizes = None if self.line_bytes is None else self.line_bytes[:count]
-        return replace(
-            self, tokens=tokens, lines=lines, line_words=words, words=int(words.sum()), line_bytes=sizes
-        )
+        return replace(self, tokens=tokens, lines=lines, line_words=words, line_bytes=sizes)
 
     def padded_lines(self, chosen: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Return the lines with these indices, (rows, n), int64, padded with 0, and their lengths (rows,)."""
@@ -153,7 +155,7 @@ def open_split(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -
         open_numbers(place, f"{name}.{kind}", files) for kind in ("tokens", "lines", "words")
     )
     sizes = open_numbers(place, f"{name}.bytes", files) if f"{name}.bytes" in files else None
-    return Split(tokens=tokens, lines=lines, line_words=words, words=int(words.sum()), line_bytes=sizes)
+    return Split(tokens=tokens, lines=lines, line_words=words, line_bytes=sizes)
 
 
 class SplitWriter:

@@ -136,7 +136,6 @@ class TrainedModel:
             tokens=torch.from_numpy(np.concatenate([vocabulary.mark, encoded.tokens])),
             lines=torch.tensor([len(vocabulary.mark), *encoded.lengths]).cumsum(0),
             line_words=torch.tensor(encoded.words),
-            words=int(encoded.words.sum()),
             line_bytes=torch.tensor(encoded.bytes) if encoded.lossless and not by_sentence else None,
             first_bytes=encoded.first_bytes,
             end_bytes=0 if vocabulary.documents else 1,

@@ -58,7 +58,6 @@ def _to_split(sequences: list[Symbols], before: list[int]) -> Split:
         tokens=torch.tensor(list(chain.from_iterable(lines))),
         lines=torch.nn.functional.pad(lengths.cumsum(0), (1, 0)),
         line_words=lengths,
-        words=int(lengths.sum()),
     )
 
 

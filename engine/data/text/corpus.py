@@ -13,7 +13,7 @@ from typing import Any
 
 from ....studies.catalog.datasets import Corpus, HeldOutFractions, SourceFile, dataset_code
 from ....studies.catalog.own_corpora import OwnDocuments, own_name, own_source, tokenizer_dataset
-from ....studies.catalog.tasks import LanguageModelSettings, corpus_of_task, vocabulary_size
+from ....studies.catalog.tasks import LanguageModelSettings, corpus_of_task
 from ....studies.own_data.cells import RowsError
 from ....studies.own_data.texts import iter_documents
 from ...corpora.files import DataError, dataset_folder, find_own_file, read_source
@@ -57,7 +57,6 @@ class TokenisedCorpus:
     `sources` are the texts to train on with their weights: one text, or the texts of a mixture.
     """
 
-    vocab: int
     vocabulary: TextVocabulary
     sources: tuple[tuple[float, Split], ...]
     dev: Split
@@ -95,7 +94,6 @@ def open_corpus(task: LanguageModelSettings, folder: Path) -> TokenisedCorpus:
             split = replace(split, end_bytes=0)
         splits[name] = split if lossless else replace(split, line_bytes=None)
     return TokenisedCorpus(
-        vocab=vocabulary_size(task),
         vocabulary=_vocabulary(corpus, task, folder, place),
         sources=tuple((weight, splits[name]) for name, weight in sources.items()),
         dev=splits["dev"],

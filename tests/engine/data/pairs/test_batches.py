@@ -16,7 +16,7 @@ def side(rows):
     lengths = torch.tensor([0] + [len(row) + 1 for row in rows])
     tokens = torch.tensor([each for row in rows for each in [*row, END]], dtype=torch.int16)
     words = torch.tensor([len(row) + 1 for row in rows], dtype=torch.int32)
-    return Split(tokens=tokens, lines=lengths.cumsum(0), line_words=words, words=int(words.sum()))
+    return Split(tokens=tokens, lines=lengths.cumsum(0), line_words=words)
 
 
 def split_of(lengths):

@@ -37,7 +37,7 @@ def characters(text, split, count):
 
 def test_the_installed_corpus_is_there_without_a_download(tmp_path):
     text = open_corpus(task(), tmp_path)
-    assert text.vocab == 65
+    assert text.vocabulary.size == 65
     assert lengths(text) == {"train": 387_922, "dev": 40_173, "test": 27_983}
     assert characters(text, "train", 50) == "Book I\n\nOf Man's first disobedience, and the fruit\n"[:50]
     assert (characters(text, "dev", 8), characters(text, "test", 9)) == ("Book XI\n", "Book XII\n")
@@ -62,7 +62,7 @@ def test_tokens_are_written_once_and_mapped_into_memory(tmp_path):
     (tokens,) = tmp_path.rglob("train.tokens")
     assert tokens.stat().st_size == 2 * len(first.train.tokens)
     assert first.train.tokens.dtype == torch.int16
-    assert 300 < int(first.train.tokens.max()) < first.vocab == 400
+    assert 300 < int(first.train.tokens.max()) < first.vocabulary.size == 400
 
 
 def test_different_tokens_have_different_folders(tmp_path):
@@ -179,25 +179,25 @@ def test_wikitext_has_the_published_counts_of_words(published):
     for split, sizes in require_dataset("wikitext-2", Corpus).scored_words.items():
         found = getattr(text, split)
         assert sizes == (found.words - 1, int(found.line_bytes.sum()) - found.first_bytes)
-    assert text.vocab == 33_278 == len(torch.unique(text.train.tokens))
+    assert text.vocabulary.size == 33_278 == len(torch.unique(text.train.tokens))
 
 
 @pytest.mark.parametrize("tokens", ["characters", "bpe"])
 def test_words_of_wikitext_are_counted_alike_in_any_tokens(published, tokens):
     text = open_corpus(task("wikitext-2", tokens, pieces=1000), published)
     assert [getattr(text, split).words for split in SPLITS] == [2_088_628, 217_646, 245_569]
-    assert int(text.train.tokens.max()) < text.vocab
+    assert int(text.train.tokens.max()) < text.vocabulary.size
 
 
 def test_the_small_text8_has_every_character_of_its_alphabet(published):
     text = open_corpus(task("text8-6m"), published)
     assert lengths(text) == {"train": 5_877_826, "dev": 500_001, "test": 500_001}  # with a mark each
-    assert len(torch.unique(text.train.tokens)) == text.vocab == 28
+    assert len(torch.unique(text.train.tokens)) == text.vocabulary.size == 28
 
 
 def test_the_alphabet_of_wikitext_is_that_of_its_text(published):
     text = open_corpus(task("wikitext-2"), published)
-    assert len(torch.unique(text.train.tokens)) == text.vocab == 178
+    assert len(torch.unique(text.train.tokens)) == text.vocabulary.size == 178
 
 
 def test_the_alphabet_of_enwik8_is_that_of_its_text(published):
