@@ -148,7 +148,7 @@ class Objective(ABC, Generic[ModelOf]):
     """
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
-        self.settings, self.device, self.folder = settings, device, folder
+        self.settings, self.device = settings, device
         self.interface: ModelInterface = settings.task.interface.model
         self.observer: Observer | None = None  # it is called with the tensors of each loss
         self.evaluation_parts = 1  # the number of parts of each batch in evaluations
