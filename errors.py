@@ -37,7 +37,7 @@ ActivememError              a ValueError
         CoordinateError     models that are not comparable by width   activemem.engine.probes.coordinates
         KeptModelError      a model that was not saved                activemem.reporting.kept_models
         UseError            a use that a model does not support       activemem.engine.inference.trained_model
-        InputError          an input that a model cannot read         activemem.blocks.models.model
+        InputError          an input that a model cannot read         activemem.blocks.core.block
         GenerationError     invalid settings of generation  activemem.engine.inference.text_generation
         ServeError          pages that cannot be served this way      activemem.reporting.serve.http_server
         ExportError         a model that cannot be exported           activemem.engine.inference.export

@@ -35,6 +35,7 @@ from ...grammar.vocabulary.spec import (
     sees_unstated,
 )
 from ...plugins import OWN, PluginError, Registry, check_part, contract_faults, plugin_errors
+from .operations import are_operations_rewritten
 from .plugin_parts import build_plugin_part
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
@@ -42,6 +43,10 @@ ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 class BuildError(ActivememError):
     """Error for a valid recipe that cannot be built, for example because a block has no module."""
+
+
+class InputError(ActivememError):
+    """Error for an input that a model cannot read: a tensor, a text, or a line, with its number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +67,14 @@ class Block(nn.Module, ABC):
 
     The result depends only on parameters, input and mask.
 
-    Finite inputs at masked positions never affect a valid position of the output. `context_length` is how
-    many past inputs a causal stream must keep for exact outputs; None if unbounded. `build_block` derives
-    it from the reach in the specification. A block that sees the whole past through a state of fixed size
-    overrides `step_with_grad` and sets `state_is_bounded`. The costs of a block that `loops_over_positions`
-    in Python are measured at short lengths. Trials whose blocks `can_be_stacked` may train as one, by
-    `torch.vmap`.
+    Finite inputs at masked positions never affect a valid position of the output. NaN and infinity may: set
+    them to zero. A call from outside of a model raises InputError as `check_sequences` does.
+
+    `context_length` is how many past inputs a causal stream must keep for exact outputs; None if unbounded.
+    `build_block` derives it from the reach in the specification. A block that sees the whole past through a
+    state of fixed size overrides `step_with_grad` and sets `state_is_bounded`. The costs of a block that
+    `loops_over_positions` in Python are measured at short lengths. Trials whose blocks `can_be_stacked` may
+    train as one, by `torch.vmap`.
     """
 
     context_length: int | None = None
@@ -87,9 +94,20 @@ class Block(nn.Module, ABC):
             return make(settings, context)
         return make(width=context.width, causal=context.causal, **settings)
 
+    def __call__(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Check the arguments, and call `forward`."""
+        check_sequences(x, mask)
+        return self.call_unchecked(x, mask)
+
+    call_unchecked = nn.Module.__call__  # for models, whose masks are made from lengths
+
     @abstractmethod
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Map (batch, length, width) to the same shape; `mask` (batch, length) is false at padding."""
+        """Map (batch, length, width) to the same shape.
+
+        `mask` (batch, length), never (length, length), is true at the first positions of each sequence, and
+        false at the padding that follows.
+        """
 
     def forward_with_past(self, x: Tensor, past: Tensor) -> Tensor:
         """Return the outputs at x, given the inputs before it.
@@ -143,6 +161,36 @@ class Block(nn.Module, ABC):
     def penalty(self) -> Tensor | None:
         """Return a scalar that training adds to the task's loss, or None if there is none."""
         return None
+
+
+def check_sequences(x: object, mask: object, name: str = "x", mask_name: str = "mask") -> None:
+    """Raise InputError unless x is (batch, length, width), and the mask fits to it.
+
+    A mask is booleans (batch, length). In each row, at least one valid position comes first, and padding
+    follows. The numbers of a mask are read only on a CPU, and not in a compiled program or a transform:
+    elsewhere, to read them would delay the computation. There, outputs are undefined for any other padding.
+    """
+    if not isinstance(x, Tensor) or x.dim() != 3 or not x.shape[1]:
+        got = f"a tensor of shape {tuple(x.shape)}" if isinstance(x, Tensor) else describe_value(x)
+        raise InputError(f"{name}: expected (batch, length, width), with a length of at least 1, got {got}")
+    if mask is None:
+        return
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != x.shape[:2]:
+        is_tensor = isinstance(mask, Tensor)
+        got = f"{mask.dtype} of shape {tuple(mask.shape)}" if is_tensor else describe_value(mask)
+        expected = f"torch.bool of shape {tuple(x.shape[:2])}, true at valid positions and false at padding"
+        raise InputError(f"{mask_name}: expected {expected}, got {got}")
+    if mask.device.type != "cpu" or are_operations_rewritten():
+        return
+    fits = mask[:, 0] & (mask[:, 1:] <= mask[:, :-1]).all(1)
+    if not fits.all():
+        row = int(fits.int().argmin())
+        shown = "".join("x" if each else "." for each in mask[row, :32].tolist())
+        raise InputError(
+            f"{mask_name}: expected in each row one or more valid positions (x), and then only padding (.), "
+            f"got {shown}{' …' if mask.shape[1] > 32 else ''} in row {row}; to move padding to the end, use "
+            f"{name}.take_along_dim({mask_name}.argsort(dim=1, descending=True, stable=True)[..., None], 1)"
+        )
 
 
 BLOCKS: Registry[type[Block]] = Registry("module of block")

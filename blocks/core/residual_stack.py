@@ -49,9 +49,9 @@ def build_final_norm(config: ModelConfig) -> nn.Module | None:
 class SideInputs(NamedTuple):
     """Inputs that a residual stack needs besides the sequence; each may be None.
 
-    `mask` (batch, length) is true at valid positions. `signal` is the timing signal, (length, width), or
-    (batch, length, width) if it differs between sequences. `chunk` is a piece of a stream, which has each
-    block's state.
+    `mask` (batch, length) is true at valid positions, which come first. `signal` is the timing signal,
+    (length, width), or (batch, length, width) if it differs between sequences. `chunk` is a piece of a
+    stream, which has each block's state.
     """
 
     mask: Tensor | None = None
@@ -124,7 +124,7 @@ class Sublayer(CompositeBlock, ResidualStep):
         part = self.part
         if self.is_composite:
             return self._step(x, part, side)
-        return self._step(x, part, mask) if chunk is None else self._step(x, chunk.apply, part)
+        return self._step(x, part.call_unchecked, mask) if chunk is None else self._step(x, chunk.apply, part)
 
 
 class PoolingLayer(CompositeBlock):
@@ -250,4 +250,5 @@ def _sublayers(node: nodes.Node, context: Context) -> list[Sublayer | PoolingLay
 def _apply(part: nn.Module, x: Tensor, side: SideInputs) -> Tensor:
     if isinstance(part, CompositeBlock):
         return part(x, side)
-    return part(x, side.mask) if side.chunk is None else side.chunk.apply(x, cast("Block", part))
+    block = cast("Block", part)
+    return block.call_unchecked(x, side.mask) if side.chunk is None else side.chunk.apply(x, block)

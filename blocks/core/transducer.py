@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ...grammar import nodes
 from ...grammar.vocabulary.spec import Settings, lookup
 from ...plugins import Registry
-from .block import BuildError, Context, register_module
+from .block import BuildError, Context, check_sequences, register_module
 
 ValueT = TypeVar("ValueT")
 
@@ -63,6 +63,20 @@ class Transducer(nn.Module, ABC, Generic[StateT]):
     @abstractmethod
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
+
+    def __call__(
+        self,
+        source: Tensor,
+        target: Tensor,
+        source_mask: Tensor | None = None,
+        target_mask: Tensor | None = None,
+    ) -> Tensor:
+        """Check the arguments as `check_sequences` does, and call `forward`."""
+        check_sequences(source, source_mask, "source", "source_mask")
+        check_sequences(target, target_mask, "target", "target_mask")
+        return self.call_unchecked(source, target, source_mask, target_mask)
+
+    call_unchecked = nn.Module.__call__  # for models
 
     @abstractmethod
     def forward(

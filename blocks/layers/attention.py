@@ -239,7 +239,7 @@ def attend(
     if fused and mask is None and scoring.bias is None:
         with fused_kernels(on_gpu=k.is_cuda):
             return functional.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
-    visible = None if mask is None else mask[:, None, None, :].bool()  # numbers would be added to scores
+    visible = None if mask is None else mask[:, None, None, :]
     if causal:
         visible = causal_mask(q, k) if visible is None else visible & causal_mask(q, k)
     if not fused:

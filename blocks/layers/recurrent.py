@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ...grammar.vocabulary.spec import Settings, as_int
-from ..core.block import Block, Context, register_block
+from ..core.block import Block, Context, InputError, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, WeightRole, glorot, roles
 from ..core.operations import are_operations_rewritten, linear, without_autocast
@@ -260,6 +260,8 @@ class Recurrent(Block):
     def _run(
         self, layer: RecurrentLayer, x: Tensor, start: tuple[Tensor, ...], mask: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        if x.shape[-1] != (width := layer.weight_x.shape[1]):  # oneDNN would read other memory
+            raise InputError(f"expected vectors of width {width}, got {x.shape[-1]}")
         has_kernels = self.use_fused and _has_kernels(x)
         if has_kernels and _needs_single_precision(x):
             with without_autocast(x.device):

@@ -16,12 +16,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ...errors import ActivememError, argument_fault, check_arguments, describe_value, number_fault
+from ...errors import argument_fault, check_arguments, describe_value, number_fault
 from ...grammar import ModelConfig, Recipe, nodes, parse
 from ...grammar.analysis.analyse import count_parameters
 from ...grammar.model_config import ModelConfigError, ResidualInit, configure
 from ...grammar.vocabulary.spec import OTHER_LENGTH, VECTOR, Role, lookup, output_kind, pair_position_fault
-from ..core.block import BLOCKS, Block, BuildError, Context, StreamChunk, StreamState
+from ..core.block import BLOCKS, Block, BuildError, Context, InputError, StreamChunk, StreamState
 from ..core.dropout import Dropout
 from ..core.initialisation import Embedding, Linear, drawn_by, initialise, widen_output
 from ..core.operations import ACTIVATIONS, are_operations_rewritten
@@ -33,10 +33,6 @@ from ..layers.window_attention import WindowedBlock, update_spans
 from .adaptive_softmax import AdaptiveEmbedding, AdaptiveSoftmax, TiedLinear
 
 Body = TypeVar("Body", bound=nn.Module)
-
-
-class InputError(ActivememError):
-    """Error for an input that a model cannot read: a tensor, a text, or a line, with its number."""
 
 
 class BaseModel(nn.Module, Generic[Body]):
@@ -166,6 +162,8 @@ class Model(BaseModel[ResidualStack]):
 
     def forward(self, inputs: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return the outputs. `lengths` (batch,) are the numbers of valid positions; the rest is padding.
+
+        Numbers at padding are arbitrary, but finite; the outputs there are arbitrary, too.
 
         Raise InputError for inputs or lengths of another shape. Lengths beyond the inputs are only found on
         the CPU: elsewhere, to read them would delay the computation.
@@ -349,7 +347,9 @@ class TransductionModel(BaseModel[AnyTransducer]):
         _check_input("source", source, "symbols (batch, n)")
         _check_input("target", target, "symbols (batch, m)")
         written = self._embed_target(shift_right(target))
-        return self.dropout(self.body(self._embed_source(source), written, _valid(source), _valid(target)))
+        return self.dropout(
+            self.body.call_unchecked(self._embed_source(source), written, _valid(source), _valid(target))
+        )
 
 
 def _valid(tokens: Tensor) -> Tensor:

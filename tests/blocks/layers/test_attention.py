@@ -90,12 +90,6 @@ def test_a_block_equals_its_reference(text, causal):
     outputs_equal_the_reference(text, causal=causal)
 
 
-@pytest.mark.parametrize("causal", [False, True])
-def test_a_mask_of_numbers_is_no_bias(causal):
-    block, x, mask = learnt(f"sa({HEADS})", causal=causal), random_sequences(2, 23), prefix_mask([23, 17], 23)
-    assert torch.equal(block(x, mask.to(x.dtype)), block(x, mask))
-
-
 @pytest.mark.parametrize(("text", "causal"), one_in(3, product(NUMBERS, (False, True))))
 def test_a_sequence_in_pieces_is_the_same_sequence(text, causal, monkeypatch):
     block, x, mask = learnt(text, causal=causal), random_sequences(2, 23), prefix_mask([23, 17], 23)
