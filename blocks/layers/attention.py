@@ -44,6 +44,9 @@ class SelfAttention(Block):
 
     Scores are divided by √head_width. Every position attends to every valid one, or to those up to itself if
     causal. Keys and values may have fewer heads, each shared by a group of queries (Ainslie et al. 2023).
+
+    Padding gets the weight 0, which hides finite numbers, but not NaN. To zero padding here would slow down
+    every step. Second derivatives on a CPU need `torch.nn.attention.sdpa_kernel(SDPBackend.MATH)`.
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:

@@ -7,6 +7,7 @@ from unittest.mock import patch
 import pytest
 import torch
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.testing import assert_close
 
 from activemem.blocks import build
@@ -129,3 +130,16 @@ def test_fused_attention_keeps_no_weights_and_takes_the_products_that_are_stated
     conformance.flops_are_counted(text, causal=causal)
     weights = saved_bytes(build(text, attention_dropout=0.1, **sizes), batch=3, length=300)
     assert weights > 1.2 * kept
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@both_ways
+def test_the_plain_kernel_gives_second_derivatives(causal, masked):
+    block = make_block(parse_block("sa(heads=2, head_width=3)"), causal=causal)
+    x, mask = random_sequences(2, 4).requires_grad_(), prefix_mask([4, 3], 4)
+
+    def function(x):
+        return valid_outputs(block(x, mask), mask) if masked else block(x)
+
+    with sdpa_kernel(SDPBackend.MATH):
+        assert torch.autograd.gradgradcheck(function, x)
