@@ -49,7 +49,7 @@ def analysis(settings: TrialSettings, tokens: int, *, checkpoints: bool = False)
 
 def parameter_count(settings: TrialSettings) -> int:
     """Return the number of parameters of a trial's model. Its other costs are not computed."""
-    return _parameters(settings.model.recipe, settings.config)
+    return count_parameters(read_recipe(settings.model.recipe), settings.config)
 
 
 def sequence_tokens(settings: TrialSettings) -> int:
@@ -129,7 +129,7 @@ def step_bytes(settings: TrialSettings) -> int:
 
 def reach(settings: TrialSettings) -> Reach:
     """Return how many tokens to the left and right a position of the model can see."""
-    return _reach(settings.model.recipe, settings.config)
+    return find_reach(read_recipe(settings.model.recipe), settings.config)
 
 
 def counted_cost(name: str, settings: TrialSettings) -> float | None:
@@ -303,16 +303,6 @@ def _analysis(recipe: str, config: ModelConfig, tokens: int, past: int, *, check
     return analyse(
         read_recipe(recipe), config, length=tokens, past=past, activation_checkpointing=checkpoints
     )
-
-
-@lru_cache(maxsize=65536)
-def _parameters(recipe: str, config: ModelConfig) -> int:
-    return count_parameters(read_recipe(recipe), config)
-
-
-@lru_cache(maxsize=65536)
-def _reach(recipe: str, config: ModelConfig) -> Reach:
-    return find_reach(read_recipe(recipe), config)
 
 
 def _whole(settings: TrialSettings) -> Analysis:

@@ -52,7 +52,6 @@ class Template:
     texts: Mapping[KeyPath, str] = field(init=False)  # all texts, with or without holes
     holes: Mapping[KeyPath, tuple[str, ...]] = field(init=False)  # the holes of each text that has any
     other_holes: tuple[str, ...] = field(init=False)  # the holes of all texts except the recipe
-    _expanded: dict[str, Recipe] = field(default_factory=dict, init=False, compare=False, repr=False)
     _recipes: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -123,9 +122,7 @@ class Template:
 
         Raise RecipeError if a fragment does not fit.
         """
-        if text not in self._expanded:
-            self._expanded[text] = _filled_recipe(read_recipe(text), self.fragments)
-        return self._expanded[text]
+        return _filled_recipe(read_recipe(text), self.fragments)
 
     def fill(self, levels: Mapping[str, Level]) -> dict[str, Any]:
         """Return the tables with all holes filled, except the holes in the recipe.
