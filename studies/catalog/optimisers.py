@@ -23,10 +23,9 @@ AnySettingsT = TypeVar("AnySettingsT", bound=StrictModel)
 class SettingsEntry(Generic[AnySettingsT]):
     """Registry entry for a class of settings, such as an optimiser's.
 
-    It has the class, its name, its title and its metrics. `source` is a publication or an author.
+    It has the class, its title and its metrics. `source` is a publication or an author.
     """
 
-    name: str
     source: str
     settings: type[AnySettingsT]
     title: str = ""
@@ -54,7 +53,7 @@ def register_settings(
         for metric in metrics:
             METRICS.register(metric.name, metric)
         names = frozenset(metric.name for metric in metrics)
-        entry = SettingsEntry(name=name, source=source, settings=settings, title=title, metrics=names)
+        entry = SettingsEntry(source=source, settings=settings, title=title, metrics=names)
         base.registry.register(name, entry)
         return settings
 
@@ -153,9 +152,7 @@ for _name, _source in {
     "recent": "the program of Kaiser and Bengio 2016",
     "warmup_stable_decay": "Hu et al. 2024, section 4",
 }.items():
-    SCHEDULES.register(
-        _name, SettingsEntry(name=_name, source=_source, settings=OwnScheduleSettings), own=True
-    )
+    SCHEDULES.register(_name, SettingsEntry(source=_source, settings=OwnScheduleSettings), own=True)
 
 ScheduleT = TypeVar("ScheduleT", bound=PluginSchedule)
 
@@ -285,9 +282,7 @@ for _name, _source in {
     "adafactor": "Shazeer and Stern 2018",
     "muon": "Jordan et al. 2024; Liu et al. 2025",
 }.items():
-    OPTIMIZERS.register(
-        _name, SettingsEntry(name=_name, source=_source, settings=OwnOptimizerSettings), own=True
-    )
+    OPTIMIZERS.register(_name, SettingsEntry(source=_source, settings=OwnOptimizerSettings), own=True)
 
 SettingsT = TypeVar("SettingsT", bound=PluginOptimizer)
 

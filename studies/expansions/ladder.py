@@ -53,16 +53,14 @@ class LadderSettings(StrictModel):
 class Ladder(Expansion):
     """The sizes of a ladder: a list of values for each name, such as `width`.
 
-    A list has one value for each rung. `factors` has the valid sizes, which change together as factors, and
+    A list has one value for each rung. `factors` has the valid ones, which change together as factors, and
     `patch` the values of other keys that this needs. `width` names the list that fills d_model, if any.
     """
 
     table = StudyTable(summary="the sizes of the models, and how long they train", classes=(LadderSettings,))
-    sizes: Mapping[str, tuple[int, ...]]
+    settings: LadderSettings
     factors: Mapping[str, list[int]]
     patch: Mapping[KeyPath, Any] = field(repr=False)
-    tokens_per_parameter: float
-    lr_exponent: float
     width: str | None
 
     @classmethod
@@ -85,36 +83,29 @@ class Ladder(Expansion):
         factors = {} if diagnostics.has_search else sizes
         diagnostics.origins.update({("factors", name): (TABLE, "sizes", name) for name in factors})
         found = found or LadderSettings(sizes={}, tokens_per_parameter=1)
-        return cls(
-            sizes=found.sizes,
-            factors=factors,
-            patch=_patch(data, factors),
-            tokens_per_parameter=found.tokens_per_parameter,
-            lr_exponent=found.lr_exponent,
-            width=_width(data, found),
-        )
+        return cls(settings=found, factors=factors, patch=_patch(data, factors), width=_width(data, found))
 
     def add_factors(self, factors: Mapping[str, Any]) -> Mapping[str, Any]:
         return {**self.factors, **{name: factors[name] for name in factors if name not in self.factors}}
 
     def read_cells(self, reader: DesignReader) -> Mapping[str, Any]:
-        return {"ladder": tuple(name for name in self.sizes if name in self.factors)}
+        return {"ladder": tuple(name for name in self.settings.sizes if name in self.factors)}
 
     def change(self, settings: TrialSettings, levels: Mapping[str, Level]) -> TrialSettings:
-        train = settings.train
+        train, own = settings.train, self.settings
         in_epoch = train.epochs * train.batch_size * sequence_tokens(settings)
-        steps = max(1, round(self.tokens_per_parameter * parameter_count(settings) / in_epoch))
+        steps = max(1, round(own.tokens_per_parameter * parameter_count(settings) / in_epoch))
         changes: dict[str, object] = {"steps_per_epoch": steps}
-        if self.lr_exponent and self.width is not None:
-            ratio = cast("int", levels[self.width]) / self.sizes[self.width][0]
+        if own.lr_exponent and self.width is not None:
+            ratio = cast("int", levels[self.width]) / own.sizes[self.width][0]
             # rounded, so that the last bits of a power do not change the ids of trials
-            lr = float(f"{train.optimizer.lr * ratio**self.lr_exponent:.6g}")
+            lr = float(f"{train.optimizer.lr * ratio**own.lr_exponent:.6g}")
             changes["optimizer"] = train.optimizer.model_copy(update={"lr": lr})
         return settings.with_train(**changes)
 
     def plan_lines(self, study: Study, width: int) -> Iterator[str]:
-        rungs = study.planned_sizes
-        words = f"sizes of {', '.join(self.sizes)}; {self.tokens_per_parameter:g} tokens for each parameter"
+        rungs, own = study.planned_sizes, self.settings
+        words = f"sizes of {', '.join(own.sizes)}; {own.tokens_per_parameter:g} tokens for each parameter"
         yield ""
         yield from labelled_lines("ladder", words, width)
         yield ""
