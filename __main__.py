@@ -1,12 +1,17 @@
 """The command line as a program, started as `activemem` or as `python -m activemem`."""
 
 import gc
+import os
 import signal
 import sys
+from pathlib import Path
 
 
 def main() -> None:
     """Run the command line; end quietly if Ctrl-C comes before a command handles it."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # it was closed, and the next file that is opened would take its place
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 -- until the end
     gc.set_threshold(500_000)  # the trials of a large study live until the end
     interrupt = signal.getsignal(signal.SIGINT)
     try:

@@ -191,6 +191,7 @@ _EXPECTED = {
     "string_pattern_mismatch": "a letter, then up to 99 letters, digits, '-', '_' or '.'",
     "string_too_short": "a text that is not empty",
     "string_type": "a text",
+    "string_unicode": "a text in UTF-8",
     "tuple_type": "a list",
 }
 

@@ -24,6 +24,7 @@ from .checksums import verify_seal as verify_seal
 from .errors import DamagedError as DamagedError
 from .errors import UnreadableError as UnreadableError
 from .files import read_regular as read_regular
+from .files import write_file as write_file
 from .leases import KEPT_S as KEPT_S
 from .leases import LEASE_S as LEASE_S
 from .leases import SWEEPS as SWEEPS

@@ -45,6 +45,20 @@ def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
         raise
 
 
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write a file of the user's. If that fails, as on a full disk, an earlier file keeps its content.
+
+    A link, a device or a pipe is written in place, and so is a file in a folder that takes no new file.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    is_other = path.is_symlink() or (path.exists() and not path.is_file())
+    if is_other or (path.is_file() and not os.access(path.parent, os.W_OK)):
+        path.write_bytes(data)
+        return
+    with replacing(path) as temporary:
+        temporary.write_bytes(data)
+
+
 def remove(path: Path) -> None:
     """Remove a file, or a folder with its contents. A missing one is ignored."""
     try:

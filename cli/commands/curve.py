@@ -10,6 +10,7 @@ import typer
 
 from ... import cli, reporting
 from ...reporting.curves.figure_format import FigureFormat
+from ...storage.files import write_file
 from ..json_output import print_page
 from ..options import JsonOption, LastRunStudy, ResultsOption
 from ..output import prepare_output, print_stdout, waiting
@@ -57,7 +58,7 @@ def render(
         for each, path in zip(curves, paths, strict=True):
             prepare_output(path)
             with waiting(f"drawing {path}"):
-                path.write_bytes(each.render(image_format))
+                write_file(path, each.render(image_format))
             print_stdout(str(path))
         cli.note_other_settings(chosen, "curve")
 

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import typer
 
 from ... import cli, reporting
+from ...storage.files import write_file
 from ..environment import TOKEN_VARIABLE
 from ..json_output import print_page
 from ..options import JsonOption, LastRunStudy, ResultsOption
@@ -64,12 +65,12 @@ def build(
     files: list[Path] = []
     with waiting(f"making {path}"):
         if report_format == "html":
-            path.write_text(found.report(), encoding="utf-8")
+            write_file(path, found.report())
         else:
             section = found.latex_section(report_format)
-            path.write_text(section.text, encoding="utf-8")
+            write_file(path, section.text)
             for name, drawn in section.figures.items():
-                path.with_name(name).write_bytes(drawn)
+                write_file(path.with_name(name), drawn)
                 files.append(path.with_name(name))
     files.append(path)
     if as_json:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ... import cli, reporting, studies, tracking
+from ...storage.files import write_file
 from ...studies.text.errors import StudyError, command_line
 from ...studies.text.units import degrees_of_freedom, plural
 from ..json_output import print_json, print_json_line, print_page
@@ -89,13 +90,10 @@ def new(
     The study can run as it is, in a minute or two on a CPU. An existing file is not overwritten.
     """
     text = studies.new_study_text(file.stem)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with file.open("x", encoding="utf-8") as stream:
-            stream.write(text)
-    except FileExistsError:
+    if file.exists():
         print_stderr(f"{file}: expected a new file, got an existing one; choose another name")
-        raise typer.Exit(EXIT_WRONG_INPUT) from None
+        raise typer.Exit(EXIT_WRONG_INPUT)
+    write_file(file, text)
     print_stdout(f"{file}\nsee what it trains: activemem study plan {shlex.quote(str(file))}")
 
 
@@ -151,8 +149,7 @@ def promote(
 
 def _write_study(path: Path, text: str) -> Study:
     """Write a new study file, and read it. A file with faults does not stay."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    write_file(path, text)
     try:
         return studies.load_study(path)
     except StudyError:

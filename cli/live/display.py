@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console, Group
@@ -179,6 +180,7 @@ class Display(Listener):
         self._epochs: dict[str, list[Mapping[str, float]]] = {}  # the metrics of running trials
         self._last = ""  # the line of the trial that ended last
         self._stopping = False
+        self._has_terminal = sys.stderr.isatty()
         self._others: tuple[ClaimedElsewhere, ...] = ()
 
     def print_line(self, line: str) -> None:
@@ -250,7 +252,10 @@ class Display(Listener):
     def stopping(self) -> None:
         """Show that the run stops. A signal handler calls this method, so it must not wait for the lock."""
         self._stopping = True
-        if not self._console.is_terminal:
+        if self._has_terminal and not sys.stderr.isatty():  # it was closed: every write would raise an error
+            with Path(os.devnull).open("wb") as nowhere:
+                os.dup2(nowhere.fileno(), sys.stderr.fileno())
+        elif not self._console.is_terminal:
             # a stream may be in the middle of a write, and then raises an error for a second one
             os.write(sys.stderr.fileno(), f"{STOPPING_MESSAGE}\n".encode())
 

@@ -13,7 +13,6 @@ from .models import read_model_file as read_model_file
 from .models import rebuild as rebuild
 from .models import sequence_flops as sequence_flops
 from .models import write_model_file as write_model_file
-from .process import SIGNALS as SIGNALS
 from .process import DeviceStream as DeviceStream
 from .process import Stop as Stop
 from .process import StoppedMidway as StoppedMidway

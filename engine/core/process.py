@@ -246,15 +246,18 @@ def forget_stop() -> None:
     _alarm.stop_at = math.inf
 
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-"""Signals that request a stop: Ctrl-C, and the signal that batch systems send."""
+CLOSED = getattr(signal, "SIGHUP", None)
+"""The signal of a terminal that is closed, which does not exist on every system."""
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, *([CLOSED] if CLOSED is not None else []))
+"""Signals that request a stop: Ctrl-C, the signal that batch systems send, and that of a closed terminal."""
 
 
 @dataclass(slots=True)
 class Stop:
     """Flags that record a request to stop a run.
 
-    `requested` says that the run must stop. `stop_signal` is Ctrl-C (SIGINT) or SIGTERM if that requested it.
+    `requested` says that the run must stop. `stop_signal` is the signal that requested it, if one did.
     """
 
     requested: bool = False
@@ -262,13 +265,15 @@ class Stop:
 
     @property
     def interrupted(self) -> bool:
-        """Return whether Ctrl-C or SIGTERM requested the stop."""
+        """Return whether a signal requested the stop."""
         return self.stop_signal is not None
 
 
 @contextmanager
 def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    before = {number: signal.signal(number, handler) for number in SIGNALS}
+    # nohup makes a program ignore that its terminal is closed
+    numbers = [each for each in SIGNALS if each != CLOSED or signal.getsignal(each) != signal.SIG_IGN]
+    before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:
@@ -278,9 +283,9 @@ def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[No
 
 @contextmanager
 def on_interrupt(on_request: Callable[[], None]) -> Iterator[Stop]:
-    """Within this context, handle Ctrl-C and SIGTERM as a request to stop.
+    """Within this context, handle Ctrl-C, SIGTERM and a closed terminal as a request to stop.
 
-    The first signal sets the Stop that is yielded, and calls `on_request`. A second signal raises
+    The first signal sets the Stop that is yielded, and calls `on_request`. A second Ctrl-C or SIGTERM raises
     KeyboardInterrupt. Where that is raised in code that ignores errors, such as `__del__`, it is sent again.
     """
     stop = Stop()
@@ -296,6 +301,8 @@ def on_interrupt(on_request: Callable[[], None]) -> Iterator[Stop]:
 
     def ask(number: int, _frame: FrameType | None) -> None:
         nonlocal is_urgent
+        if stop.interrupted and number == CLOSED:  # the system and the shell may both send it
+            return
         if stop.interrupted:
             is_urgent = True
             raise KeyboardInterrupt
@@ -318,13 +325,26 @@ def on_interrupt(on_request: Callable[[], None]) -> Iterator[Stop]:
         forget_stop()
 
 
+@contextmanager
+def apart_from_terminal() -> Iterator[None]:
+    """Within this context, start programs that outlive a closed terminal, until this process ends them."""
+    if CLOSED is None:
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {CLOSED})  # programs inherit which signals are blocked
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class StartAborted(BaseException):
     """Exception that aborts the start of Ray when a stop is requested."""
 
 
 @contextmanager
 def stopped_by_signals() -> Iterator[None]:
-    """Within this context, raise StartAborted on the first Ctrl-C or SIGTERM.
+    """Within this context, raise StartAborted on the first signal that requests a stop.
 
     The earlier handler runs first. Ray replaces the handler of SIGTERM by one that raises SystemExit. All
     handlers are restored at the end.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
@@ -68,7 +69,7 @@ class Summary:
 
     `done`, `failed` and `pruned` count the stored trials, `ran` those of this run, and `left` those still to
     train. `given_up` has the reasons for abandoned cohorts, whose workers died too often. `stop_reason` is
-    set if `max_failures` ended the run, and `stop_signal` if Ctrl-C (SIGINT) or SIGTERM did.
+    set if `max_failures` ended the run, and `stop_signal` if a signal did, such as SIGINT (Ctrl-C).
     """
 
     done: int
@@ -82,7 +83,7 @@ class Summary:
 
     @property
     def stopped(self) -> bool:
-        """Return whether Ctrl-C or SIGTERM ended the run."""
+        """Return whether a signal ended the run."""
         return self.stop_signal is not None
 
     @property
@@ -122,9 +123,10 @@ def run_study(
     `max_failures` trials have failed in it. Without a `listener`, a notebook shows the progress. An ablation
     path continues from round to round.
 
-    Ctrl-C and SIGTERM end the run cleanly: all steps so far are stored, and the same call resumes each trial
-    from its last checkpoint. Then the signal goes to the program's own handler: without one, Ctrl-C raises
-    KeyboardInterrupt, and SIGTERM ends the process. If that handler returns, the summary is `stopped`.
+    Ctrl-C, SIGTERM and a closed terminal (SIGHUP) end the run cleanly: all steps so far are stored, and the
+    same call resumes each trial from its last checkpoint. Then the signal goes to the program's own handler:
+    without one, Ctrl-C raises KeyboardInterrupt, and the others end the process. If that handler returns, the
+    summary is `stopped`.
 
     Failed trials count as outcomes. With `retry_failed` they are trained again; a trial that failed by a time
     limit resumes where it stopped. Any number of drivers may run one study on one store at the same time.
@@ -194,7 +196,7 @@ def run_until_stopped(
     listener: Listener | None,
     arguments: RunArguments,
 ) -> Summary:
-    """Train the missing trials of a study, as `run_study` does, but return also after Ctrl-C or SIGTERM."""
+    """Train the missing trials of a study, as `run_study` does, but return also after a signal."""
     store.check_writable()
     machine = replace(machine, address=None) if arguments.local else machine
     check_gpu(machine)
@@ -313,10 +315,12 @@ def _is_short(study: Study, store: Store, machine: Machine, listener: Listener, 
 
 def _record(study: Study, store: Store) -> dict[str, object]:
     """Return what the store keeps of a study that runs, so that later commands know it by its name."""
+    path = study.document.path
     return {
         "text": study.document.text,
         "overrides": list(study.document.overrides),
-        "path": str(study.document.path.absolute()) if study.document.path else None,
+        # JSON has no bytes that are not UTF-8, as a folder's name may have
+        "path": os.fsencode(path.absolute()).decode(errors="backslashreplace") if path else None,
         "own_corpus": study.own_corpus and study.own_corpus.to_dict(),
         "run": datetime.now(UTC).isoformat(timespec="seconds"),
         "seeds_before": list(seeds_before(study, store)),

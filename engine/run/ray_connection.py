@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import socket
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,8 +24,9 @@ import ray
 import ray.exceptions
 from ray.job_config import JobConfig
 
-from ...studies.text.units import plural
+from ...studies.text.units import format_bytes, plural
 from ..core.events import Listener
+from ..core.process import apart_from_terminal
 from ..core.resources import Machine, count_gpus_of_processes, cpus_here
 from ..trial.failures import HeadLostError, MachineError
 
@@ -104,6 +107,9 @@ STARTS = 4
 node, which cannot be configured in version 2.60. On a busy machine a later start is quicker, because all
 files are cached by then."""
 
+NEEDED_BYTES = 16 * 2**20
+"""The free bytes without which Ray is not started: its processes would wait for files that never come."""
+
 START_S = 300.0
 """The seconds for the first worker to import the package."""
 
@@ -157,19 +163,27 @@ def _start(machine: Machine, listener: Listener) -> None:
 
     Try again if Ray's own time limits were too short. Raise MachineError with the cause.
     """
+    # as Ray finds it; `gettempdir` alone would pass over a full folder
+    folder = Path(os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or tempfile.gettempdir())
+    if folder.is_dir() and (free := shutil.disk_usage(folder).free) < NEEDED_BYTES:
+        raise MachineError(
+            f"Ray does not start here: {folder}, where it writes, has only {format_bytes(free)} left; make "
+            "room, or set TMPDIR to another folder; to train in this process, without Ray, add --local"
+        )
     for attempt in range(1, STARTS + 1):
         listener.starting_ray(attempt)
         try:
-            ray.init(
-                address="local",
-                job_config=_job_config(),
-                num_cpus=cpus_here(),
-                # Ray counts the driver's GPUs, but a GPU may be split into instances
-                num_gpus=count_gpus_of_processes() if machine.gpus else 0,
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.CRITICAL,  # the exception has the same message
-            )
+            with apart_from_terminal():
+                ray.init(
+                    address="local",
+                    job_config=_job_config(),
+                    num_cpus=cpus_here(),
+                    # Ray counts the driver's GPUs, but a GPU may be split into instances
+                    num_gpus=count_gpus_of_processes() if machine.gpus else 0,
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level=logging.CRITICAL,  # the exception has the same message
+                )
         except BaseException as error:
             ray.shutdown()
             if not isinstance(error, Exception):  # such as a requested stop

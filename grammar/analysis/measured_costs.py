@@ -190,9 +190,15 @@ def _read(path: Path) -> dict[str, Any]:
 
 @cache
 def _path() -> Path:
-    cache_home = os.environ.get("XDG_CACHE_HOME")
-    folder = (Path(cache_home) if cache_home else Path.home() / ".cache") / "activemem"
-    return folder / f"costs-{_code_digest()}.json"
+    return cache_folder() / f"costs-{_code_digest()}.json"
+
+
+def cache_folder() -> Path:
+    """Return the user's folder for files that can be computed again. It may not exist, or be unwritable."""
+    with suppress(RuntimeError):  # a user without a home folder, as in some containers
+        home = os.environ.get("XDG_CACHE_HOME")
+        return (Path(home) if home else Path.home() / ".cache") / "activemem"
+    return Path(os.devnull) / "activemem"
 
 
 def _code_digest() -> str:

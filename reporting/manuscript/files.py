@@ -17,6 +17,7 @@ from typing import Any
 
 import polars as pl
 
+from ...storage.files import write_file
 from ...studies.catalog.datasets import Dataset, require_dataset
 from ...studies.catalog.metrics import COSTS
 from ...studies.planning.trials_to_run import own_costs
@@ -87,9 +88,8 @@ def write_paper(paper: Manuscript) -> list[Path]:
     files[RECORD] = encode_build_record(files, paper.numbers, read_record(paper.folder))
     for name, content in files.items():
         path = paper.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
         if not path.is_file() or path.read_bytes() != content:
-            path.write_bytes(content)
+            write_file(path, content)
     return [paper.folder / name for name in files]
 
 

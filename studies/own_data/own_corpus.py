@@ -19,6 +19,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ...grammar.analysis.measured_costs import cache_folder
 from ...storage.files import replacing
 from ..catalog.own_corpora import OwnDocuments, OwnPairs, OwnSequences, OwnText, OwnTokenizer
 from ..catalog.tasks.spec import DEFAULT_PIECES
@@ -54,9 +55,7 @@ def _cache_file(folder: Path, table: Mapping[str, Any], task: Mapping[str, Any])
         code.update(path.read_bytes())
     depends = [code.hexdigest(), os.environ.get(MAX_DATA_VARIABLE), task, states]
     digest = hashlib.sha256(json.dumps(depends, sort_keys=True, default=str).encode()).hexdigest()
-    home = os.environ.get("XDG_CACHE_HOME")
-    place = (Path(home) if home else Path.home() / ".cache") / "activemem"
-    return place / f"data-{digest[:32]}.json"
+    return cache_folder() / f"data-{digest[:32]}.json"
 
 
 def _save(cache: Path, found: OwnCorpus) -> None:

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -119,6 +120,14 @@ def test_failed_trials_are_tried_again_only_when_asked(tiny, store, notes):
     assert {attempt for _, attempt in store.latest_attempts().values()} == {1}
 
 
+def test_a_folder_whose_name_is_not_utf8_keeps_the_record_of_its_study(tiny, store, notes, tmp_path):
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+    folder.mkdir()
+    (folder / "tiny.toml").write_text(tiny, encoding="utf-8")
+    run(load_study(folder / "tiny.toml"), store, notes, max_trials=1)
+    assert store.records.load("tiny")["path"] == f"{tmp_path}/\\xff/tiny.toml"
+
+
 def test_ctrl_c_is_raised_once_the_run_has_ended_in_order(tiny, store, notes):
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     hear = notes.on_event
@@ -137,7 +146,8 @@ def test_ctrl_c_is_raised_once_the_run_has_ended_in_order(tiny, store, notes):
     assert [event.epoch for event in notes.of(Started)] == [0, 0, 2, *[0] * 6]
 
 
-def test_a_sigterm_ends_a_program_once_the_run_has_ended_in_order(tiny, tmp_path, notes):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["SIGTERM", "a closed terminal"])
+def test_a_signal_ends_a_program_once_the_run_has_ended_in_order(tiny, tmp_path, notes, number):
     program = tmp_path / "program.py"
     program.write_text(
         f"""
@@ -148,7 +158,7 @@ from activemem.engine import EpochFinished, Listener
 class Terminating(Listener):
     def on_event(self, event):
         if isinstance(event, EpochFinished) and event.epoch == 1:
-            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal({number.value})
 
 run_study(load_study({tiny!r}), "results", listener=Terminating(), local=True)
 print("the program continues")
@@ -156,7 +166,7 @@ print("the program continues")
         encoding="utf-8",
     )
     ended = run_program(program, cwd=tmp_path)
-    assert (ended.returncode, ended.stdout) == (-signal.SIGTERM, "")
+    assert (ended.returncode, ended.stdout) == (-number, "")
     assert run(load_study(tiny), Store(tmp_path / "results"), notes) == summary(done=8, ran=8)
     assert notes.of(Started)[0].epoch == 1
 

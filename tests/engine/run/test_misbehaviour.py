@@ -65,7 +65,9 @@ def test_a_step_that_never_ends_is_left_soon_after_the_time_limit_and_the_next_t
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=["Ctrl-C", "SIGTERM", "a closed terminal"]
+)
 def test_one_signal_ends_a_step_that_never_ends_and_says_how_to_continue(folder, number, golden):
     process = begin(folder, "loop")
     wait_for(lambda: any((folder / "results").glob("checkpoints/*/begun")))

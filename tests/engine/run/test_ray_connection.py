@@ -1,9 +1,11 @@
 """Starting Ray on this machine, and checking the code of its workers."""
 
+import shutil
 import signal
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import ray
@@ -11,7 +13,7 @@ import ray
 import activemem
 from activemem import load_study, run_study
 from activemem.engine import Listener, Machine
-from activemem.engine.core import NOBODY, SIGNALS
+from activemem.engine.core import NOBODY
 from activemem.engine.run import (
     STARTS,
     check_workers_here,
@@ -100,8 +102,16 @@ def test_a_start_that_fails_is_the_machines_failure_and_names_the_next_step(
     assert attempts.numbers == list(range(1, number + 1))
 
 
+def test_ray_does_not_start_where_its_folder_is_full(monkeypatch, tmp_path):
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=2**20))
+    said = rf"{tmp_path}, where it writes, has only 1\.0 MB left; make room"
+    with pytest.raises(MachineError, match=said), connected(HERE, Attempts()):
+        pass
+
+
 @pytest.mark.usefixtures("returning_handlers")
-@pytest.mark.parametrize("number", SIGNALS, ids=["ctrl-c", "sigterm"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
 def test_a_stop_while_ray_starts_ends_the_run_in_order(monkeypatch, tiny, tmp_path, number):
     def start(**_keys):
         signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(number))  # as Ray does

@@ -1,6 +1,7 @@
 """Measured costs are cached in memory and in a file, which may be damaged."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -56,3 +57,14 @@ def test_a_damaged_entry_is_measured_again(cache, entry):
     path.write_text(json.dumps({key: entry}), encoding="utf-8")
     forget()
     assert block_cost(BLOCK, CONFIG, length=11) == found
+
+
+def test_a_user_without_a_home_folder_has_no_cache(monkeypatch):
+    def find_no_home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", find_no_home)
+    assert not measured_costs.cache_folder().exists()
+    with pytest.raises(OSError, match="Not a directory"):
+        measured_costs.cache_folder().mkdir(parents=True)
