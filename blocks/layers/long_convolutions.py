@@ -118,6 +118,7 @@ class ImplicitFilters(Initialisable):
             angles = 2.0 * math.pi * (self.taps - 1) / self.taps * share.unsqueeze(1) * waves
             h = torch.cat([share.unsqueeze(1), angles.cos(), -angles.sin()], 1)  # (lags, LAG_FEATURES)
             for each in self.maps:
+                assert isinstance(each, Linear)
                 h = torch.sin(self.frequencies.weight * linear(h, each.weight.to(exact), each.bias.to(exact)))
             taps = linear(h, self.output.weight.to(exact), None)
             taps = taps.unflatten(1, self.skip.shape) * window  # (lags, filters, channels)

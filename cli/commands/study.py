@@ -77,8 +77,8 @@ def run(context: typer.Context, **options: Any) -> None:  # noqa: ANN401 -- fiel
     """Train the trials of a study that are missing from the store.
 
     Run the same command to continue after any interruption. Several runs may share a store: no trial is
-    trained twice. The exit status is 1 if a trial failed, 2 if a machine failed, and 130 after Ctrl-C, SIGTERM
-    or a closed terminal, which end the run cleanly. Machine failures are not stored.
+    trained twice. The exit status is 1 if a trial failed, 2 if a machine failed, and 130 after Ctrl-C,
+    SIGTERM or a closed terminal, which end the run cleanly. Machine failures are not stored.
     """
     summary = cli.run_from_options(RunOptions(**options, plugin=given_plugins(context)))
     if summary is None or summary.stopped:

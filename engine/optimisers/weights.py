@@ -245,9 +245,9 @@ class Weights:
     def after_step(self) -> None:
         """Update the average of the weights, and values cached in blocks."""
         self.model.after_optimiser_step()
-        if self._average is not None:
+        if self._average is not None and (decay := self._train.average) is not None:
             for average, weight in zip(self._average.parameters(), self.model.parameters(), strict=True):
-                average.lerp_(weight, 1.0 - self._train.average)
+                average.lerp_(weight, 1.0 - decay)
 
     @torch.no_grad()
     def evaluated(self) -> AnyModel:
