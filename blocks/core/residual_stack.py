@@ -121,10 +121,12 @@ class Sublayer(CompositeBlock, ResidualStep):
         mask, signal, chunk = side
         if signal is not None and self.mixes:
             x = x + signal
-        part = self.part
         if self.is_composite:
-            return self._step(x, part, side)
-        return self._step(x, part.call_unchecked, mask) if chunk is None else self._step(x, chunk.apply, part)
+            return self._step(x, self.part, side)
+        block = cast("Block", self.part)
+        if chunk is None:
+            return self._step(x, block.call_unchecked, mask)
+        return self._step(x, chunk.apply, block)
 
 
 class PoolingLayer(CompositeBlock):
