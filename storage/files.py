@@ -55,8 +55,12 @@ def write_file(path: Path, content: str | bytes) -> None:
     if is_other or (path.is_file() and not os.access(path.parent, os.W_OK)):
         path.write_bytes(data)
         return
-    with replacing(path) as temporary:
-        temporary.write_bytes(data)
+    try:
+        with replacing(path) as temporary:
+            temporary.write_bytes(data)
+    except OSError as error:
+        error.filename = str(path)  # not the temporary file, which the user does not know
+        raise
 
 
 def remove(path: Path) -> None:

@@ -64,6 +64,7 @@ def told():
             rows.append(
                 (
                     trial.id,
+                    study.name,
                     settings.seed,
                     settings.model.recipe,
                     settings.task.name,
@@ -74,7 +75,7 @@ def told():
                     metrics,
                 )
             )
-    columns = ("trial", "seed", "recipe", "task", "status", "reason", "device", "commit", "metrics")
+    columns = ("trial", "study", "seed", "recipe", "task", "status", "reason", "device", "commit", "metrics")
     outcomes = pl.DataFrame(rows, schema=columns, orient="row")
     found, footer = check_claims(study, outcomes), "45 of 144 trials, made up for this page"
     sentences = [*measured_sentences(study), *legend(found), *settings_sentences(study, outcomes), footer]

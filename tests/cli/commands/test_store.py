@@ -98,4 +98,4 @@ def test_errors_of_the_system_are_reported_with_the_file(run):
     Path("file").touch()
     result = run("study", "new", "file/study.toml")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.splitlines()[-1] == "file: File exists"
+    assert result.stderr.splitlines()[-1] == "file/study.toml: Not a directory"
