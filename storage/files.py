@@ -58,6 +58,8 @@ def write_file(path: Path, content: str | bytes) -> None:
     try:
         with replacing(path) as temporary:
             temporary.write_bytes(data)
+            if path.is_file():  # who may read it does not change
+                shutil.copymode(path, temporary)
     except OSError as error:
         error.filename = str(path)  # not the temporary file, which the user does not know
         raise

@@ -11,8 +11,9 @@ from activemem.storage import write_file
 def test_a_file_is_replaced_and_its_folders_are_made(tmp_path):
     path = tmp_path / "a" / "b" / "page.html"
     write_file(path, "first")
+    path.chmod(0o600)
     write_file(path, b"second")
-    assert path.read_bytes() == b"second"
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"second", 0o600)
     assert list(path.parent.iterdir()) == [path]
 
 
