@@ -13,7 +13,6 @@ ActivememError              a ValueError
             InvalidSettingsError invalid settings of a trial          activemem.studies.resolve.template
         ClaimFaultError     a claim's fault, inside a StudyError      activemem.studies.claims.parser
         SettingsError       the settings of a machine                 activemem.cli.machine_settings
-        PointError          a point outside the space of a search     activemem.engine.run.search.proposals
         ResourceError       invalid resources of trials               activemem.engine.core.resources
         AcceleratorError    a GPU with unknown peak performance       activemem.studies.planning.accelerators
     change the request

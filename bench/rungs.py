@@ -31,7 +31,7 @@ import optuna
 import polars as pl
 from optuna.trial import TrialState
 
-from activemem.engine.run.search.ask_tell import AskTell
+from activemem.engine.run.search.optuna_study import OptunaStudy
 from activemem.engine.run.search.samplers.search_observations import Values
 from activemem.engine.run.search.search import next_promoted
 from activemem.engine.run.search.stored_points import PointEnd, SearchPoint
@@ -86,7 +86,7 @@ class Replay:
     def __post_init__(self) -> None:
         """Prepare the search."""
         assert self.study.search is not None
-        self._asked = AskTell(self.study)
+        self._asked = OptunaStudy(self.study)
         self._rungs: list[dict[str, float | None]] = [{} for _ in self.study.search.rungs.rungs]
         self._known = set[str]()
 

@@ -30,7 +30,7 @@ import optuna
 import polars as pl
 from optuna.trial import TrialState
 
-from activemem.engine.run.search.ask_tell import AskTell
+from activemem.engine.run.search.optuna_study import OptunaStudy
 from activemem.engine.run.search.samplers.search_observations import Values
 from activemem.engine.run.search.stored_points import PointEnd, SearchPoint
 from activemem.studies.study import load_study
@@ -77,7 +77,7 @@ class Space:
             f"search.trials={TRIALS}",
             "search.direction=max",
         )
-        asked = AskTell(load_study(self.file, [*self.changes, *changes]))
+        asked = OptunaStudy(load_study(self.file, [*self.changes, *changes]))
         known, regrets = set[str](), list[float]()
         out: list[tuple[SearchPoint, optuna.Trial, float]] = []
 

@@ -18,7 +18,6 @@ from pydantic_core.core_schema import FloatSchema
 from ..engine.corpora.availability import Availability
 from ..engine.inference.answers import Exported, Prediction
 from ..engine.probes.width_changes import StudyCoordinates
-from ..engine.run.search.answers import HandInAnswer, Proposal
 from ..grammar import BudgetShare, Cardinality, Fault
 from ..reporting.claims.verdicts import ClaimResult
 from ..reporting.kept_models import KeptModel
@@ -139,13 +138,6 @@ _ReachedEntry = _entry(
     trial=str,
     **_attributes(CheckpointNote, "epoch metrics saved_at"),
 )
-_WaitingEntry = _entry(
-    "WaitingEntry",
-    "A trial that waits for its first start. Its point was added with `study tell`.",
-    trial=(str, "id"),
-    values=(Annotated[_Levels, BeforeValidator(_without_seed)], "levels"),
-    seed=int,
-)
 _Length = Annotated[int, BeforeValidator(len)]
 _STATUS_KEYS = dict[str, Any](
     study=str,
@@ -156,7 +148,6 @@ _STATUS_KEYS = dict[str, Any](
     spent=(str | None, "status.spent"),
     begun=(_Length, "status.started"),
     reached=(Annotated[Sequence[_ReachedEntry], BeforeValidator(_reached_facts)], "status.progress"),
-    waiting=(Sequence[_WaitingEntry], "status.waiting"),
     missing_weights=(_Length, "status.missing_weights"),
     stale=(_Length, "status.stale"),
     reasons=(Annotated[Mapping[str, int], BeforeValidator(dict)], "status.failure_reasons"),
@@ -399,8 +390,6 @@ _PAGES: Sequence[tuple[str, Any]] = (
         held=_Levels,
         requests=Sequence[RequestCost],
     ),
-    ("study propose", Proposal),
-    ("study tell", HandInAnswer),
     _page(
         "probe run",
         "Counts of new and of earlier measurements. `left` has the reason for each skipped trial.",

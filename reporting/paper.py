@@ -211,7 +211,7 @@ def _stored(paper: str, store: Store) -> tuple[tuple[Study, ...], pl.DataFrame, 
     studies = studies_of_paper(paper, store)
     outcomes = load_outcomes(store, *studies)
     ended = set(outcomes["trial"])
-    begun = (each.trial.id for study in studies for each in unfinished_of(study, store, ended))
+    begun = (each.id for study in studies for each in unfinished_of(study, store, ended))
     return studies, outcomes, frozenset(begun)
 
 

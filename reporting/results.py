@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from importlib import import_module
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from ..engine.core.resources import Machine
     from ..engine.probes.study_probes import ProbeResult
     from ..engine.probes.width_changes import StudyCoordinates
-    from ..engine.run.search.answers import HandInAnswer, Proposal
     from ..errors import ActivememError
     from ..studies.planning.plan import Plan
     from ..studies.searches.points import SearchPoints
@@ -168,30 +167,6 @@ class StudyResults:
         planning = _engine("run.planning")
         plan = planning.plan_study(self.study, self.store, machine, selected, confirmed=confirmed)
         return replace(plan, noise=tuple(self.noise))
-
-    def propose(self, count: int = 1) -> list[Proposal]:
-        """Return the points that a search would try next, at most `count`.
-
-        Nothing is trained or stored. Raise StudyError for a grid.
-        """
-        check_arguments(number_fault("count", count, least=1))
-        return _engine("run.search.proposals").SearchService(self.study, self.store).propose(count)
-
-    def tell(self, points: Iterable[object]) -> list[HandInAnswer]:
-        """Add points to a search, and return an answer for each.
-
-        A point is a `Proposal`, a mapping with `values` or `recipe`, or the text of a JSON object. The next
-        run trains the accepted points. Raise StudyError for a grid.
-        """
-        return list(self.tell_each(points))
-
-    def tell_each(self, points: Iterable[object]) -> Iterator[HandInAnswer]:
-        """Add points to a search lazily: each when its answer is requested. `tell` adds all of them."""
-        is_list = isinstance(points, Iterable) and not isinstance(points, str | Mapping)
-        check_arguments(
-            None if is_list else f"points: expected a list of points, got {type(points).__name__}"
-        )
-        return _engine("run.search.proposals").SearchService(self.study, self.store).hand_in_all(points)
 
     def coordinates(self, data: str | Path = "data") -> StudyCoordinates:
         """Measure how much each layer's activations change in a few training steps, at each width.

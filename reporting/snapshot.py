@@ -110,7 +110,7 @@ class Snapshot:
         """
         if begun is None:
             unfinished = unfinished_of(self.study, self.store, self.outcomes["trial"].to_list())
-            begun = [each.trial.id for each in unfinished if each.has_started]
+            begun = [each.id for each in unfinished]
         return [
             reporting.build_table(self.study, spec, self.outcomes, published=published, begun=begun)
             for spec in (self.study.tables if specs is None else specs)

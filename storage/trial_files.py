@@ -96,7 +96,7 @@ def read_begun(folder: Path) -> tuple[StartRecord, list[str]] | None:
 
 
 def begun_trials(root: Path, study: str) -> set[str]:
-    """Return the ids of a study's unfinished trials, started or requested, whose folders are in `root`."""
+    """Return the ids of a study's unfinished trials whose folders are in `root`."""
     folders = (path.parent for path in root.glob(f"*/{STARTS_FILE}"))
     begun = ((folder.name, _begun_or_none(folder)) for folder in folders)
     return {name for name, trial in begun if trial is not None and trial.study == study}

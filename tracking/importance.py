@@ -8,7 +8,7 @@ from typing import NamedTuple
 import optuna
 from optuna.trial import TrialState
 
-from ..engine.run.search.ask_tell import frozen_trial, quiet_optuna
+from ..engine.run.search.optuna_study import frozen_trial, quiet_optuna
 from ..engine.run.search.stored_points import PointEnd, SearchPoint
 from ..reporting.outcomes import load_outcomes
 from ..storage import Store

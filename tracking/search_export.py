@@ -16,7 +16,7 @@ import optuna
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
-from ..engine.run.search.ask_tell import frozen_trial, quiet_optuna
+from ..engine.run.search.optuna_study import frozen_trial, quiet_optuna
 from ..engine.run.search.stored_points import PointEnd, SearchPoint, StoredPoints, mean_course
 from ..reporting.outcomes import load_outcomes
 from ..storage import Store

@@ -1,9 +1,8 @@
-"""More commands of `activemem study`, such as `show`, `missing` and `propose`."""
+"""More commands of `activemem study`, such as `show` and `missing`."""
 
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
@@ -14,9 +13,9 @@ from ... import cli, reporting, studies, tracking
 from ...storage.files import write_file
 from ...studies.text.errors import StudyError, command_line
 from ...studies.text.units import degrees_of_freedom, plural
-from ..json_output import print_json, print_json_line, print_page
+from ..json_output import print_json, print_page
 from ..options import JsonOption, OverridesOption, ResultsOption, StudyFile, number_option
-from ..output import EXIT_FAILED, EXIT_WRONG_INPUT, output_width, print_stderr, print_stdout, waiting
+from ..output import EXIT_WRONG_INPUT, output_width, print_stderr, print_stdout, waiting
 from .study import StudyName, app
 
 if TYPE_CHECKING:
@@ -257,53 +256,6 @@ def importance(
     width = max(map(len, shares))
     lines = [f"{name:<{width}}  {share:.2f}" for name, share in shares.items()]
     print_stdout("\n".join([*lines, f"over {points:,} ranked points"]))
-
-
-@app.command()
-def propose(
-    study: StudyFile,
-    *,
-    count: Annotated[int, number_option("-n", "--count", help="The largest number of points to print.")] = 1,
-    overrides: OverridesOption = None,
-    results: ResultsOption = None,
-) -> None:
-    """Print the points that a search would try next, as JSON lines. Nothing is trained or stored.
-
-    The sampler of the search chooses the points from the results in the store. Points whose training has
-    begun are left out. The next `study run` would train the first printed point. It trains the other points
-    only if you pass their lines to `study tell`.
-    """
-    opened = _search_of(study, overrides, results)
-    proposals = opened.propose(count)
-    for proposal in proposals:
-        print_json_line(proposal)
-    if len(proposals) < count:
-        name = opened.study.name
-        print_stderr(f"{name} has no more points: the space, or the number of [search] trials, is used up")
-
-
-@app.command()
-def tell(study: StudyFile, *, overrides: OverridesOption = None, results: ResultsOption = None) -> None:
-    """Add your own points to a search: read JSON lines from standard input, and print an answer to each.
-
-    A line is {"values": {"k": 16}}, {"recipe": "…"} or the output of `study propose`. The answer "accepted"
-    means that the next `study run` will train the point, and "waiting" that the point was accepted before or
-    that its training has begun. The answer "known" comes with the results of a trained point, and "refused"
-    with the faults of a line. A line must not contain a result, because results only come from trainings.
-    Exits with 1 if a line was refused.
-    """
-    refused = False
-    for answer in _search_of(study, overrides, results).tell_each(sys.stdin):
-        print_json_line(answer)
-        refused |= bool(answer.faults)
-    if refused:
-        raise typer.Exit(EXIT_FAILED)
-
-
-def _search_of(study: str, overrides: list[str] | None, results: str | None) -> reporting.StudyResults:
-    return reporting.StudyResults(
-        studies.load_study(study, overrides or ()), cli.load_settings({"results": results}).store
-    )
 
 
 @app.command()

@@ -166,7 +166,7 @@ def _print_summary(request: RunRequest, ended: FinishedRun, seconds: float) -> N
         print_stderr(f"stopped{why}. Continue: {request.resume_command}")
         return
     has_more = study.search is not None and request.max_trials is None and not now.spent
-    if has_more and now.left > 0 and not now.started and not now.waiting:
+    if has_more and now.left > 0 and not now.started:
         print_stderr("  no point is left: the space has no further point that meets the constraints")
     for line in format_best_points(study, results.points):
         print_stderr(line)

@@ -52,7 +52,7 @@ def format_unfinished(study: Study, store: Store, now: StudyStatus) -> list[str]
 
     A line counts those that no process trains.
     """
-    if not (now.started or now.waiting):
+    if not now.started:
         return []
     clock = datetime.now(UTC)
     rows: list[tuple[Trial, list[str]]] = []
@@ -61,8 +61,7 @@ def format_unfinished(study: Study, store: Store, now: StudyStatus) -> list[str]
         trial = now.started[name]
         rows.append((trial, [*trial_lines.progress_words(trial, progress.epoch, progress.metrics), ago]))
     rows += [(trial, ["begun"]) for name, trial in now.started.items() if name not in now.progress]
-    rows += [(trial, ["waiting"]) for trial in now.waiting]
-    columns = TrialNameColumns.of(study, [*now.started.values(), *now.waiting])
+    columns = TrialNameColumns.of(study, now.started.values())
     last = store.last_numbers()
     held = store.leases(None).held({trial: last.get(trial, -1) + 1 for trial in now.started})
     lines = trial_lines.format_trials(rows, columns, output_width())

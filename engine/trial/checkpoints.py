@@ -78,16 +78,14 @@ class Checkpoint:
         self._add_line(f"{run} {place}")
         return _count_deaths([] if begun is None else begun[1], run, place)
 
-    def record_request(self, trial: str) -> bool:
-        """Record a request to train a trial that no process has started yet.
+    def record_begun(self, trial: str) -> None:
+        """Record that a trial belongs to a begun search point, before a process starts it.
 
-        Return False if its folder already has a record. `trial` is the trial as JSON.
+        A folder that already has a record keeps it. `trial` is the trial as JSON.
         """
         self._place.fetch(self._starts)
-        if trial_files.is_begun(self.folder) or not self._create_starts(trial):
-            return False
-        self._place.put(self._starts)
-        return True
+        if not trial_files.is_begun(self.folder) and self._create_starts(trial):
+            self._place.put(self._starts)
 
     def record_stop(self) -> None:
         """Record that the process stops on purpose. Otherwise it counts as a process that died."""

@@ -109,7 +109,7 @@ class StoreReader:
                 studies[name] = study
                 continue
             every = study.with_later_seeds()
-            found = [each.trial for each in unfinished_of(study, self._store, ())] if study.search else []
+            found = unfinished_of(study, self._store, ()) if study.search else []
             begun = tuple(
                 BegunTrial(trial=trial, note=unfinished[trial.id], held=trial.id in held)
                 for trial in (*every.trials, *found)

@@ -462,7 +462,7 @@ def remaining_search_times(
         others = rows.filter((pl.col("status") != "incomplete") & ~pl.col("trial").is_in(own))
         found += [one] * (max(0, trials - len(own) - len(others)) + (remaining if is_last else 0))
     unfinished = unfinished_of(study, store, tried["trial"].to_list())
-    return found[: left_within_budget(search, tried, (each.trial for each in unfinished))]
+    return found[: left_within_budget(search, tried, unfinished)]
 
 
 def group_by_model(study: Study, trials: Iterable[Trial]) -> list[list[Trial]]:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ..resolve.search_source import SearchSource
 from .reused_trials import StaleTrial, describe_stale, find_stale_trials, reusable_outcomes
 from .trials_to_run import (
-    UnfinishedTrial,
     left_within_budget,
     trials_missing_weights,
     unfinished_trials,
@@ -37,13 +36,13 @@ class StudyStatus:
     """The progress of a study: its trials and how they ended.
 
     `stored` has the status of each outcome by trial id, and `started` the started trials. `progress` has
-    their progress, the latest first. `waiting` are trials that were handed in and not started. `num_held`
-    counts trials that a gate holds back and that were never started; they do not count as remaining. Trials
-    in `missing_weights` are done, but would be trained again for their weights. `failure_reasons` counts
-    first lines, the most frequent first. `added` has the status of each stored trial of an added seed.
-    `total` and `stored` leave these trials out, and `left` counts those that are being added. `spent` names
-    the budget or space that a search has used up, else it is None; then `left` counts only trials of points
-    that have begun. `stale` are outcomes computed with other plug-in source, which do not count.
+    their progress, the latest first. `num_held` counts trials that a gate holds back and that were never
+    started; they do not count as remaining. Trials in `missing_weights` are done, but would be trained again
+    for their weights. `failure_reasons` counts first lines, the most frequent first. `added` has the status
+    of each stored trial of an added seed. `total` and `stored` leave these trials out, and `left` counts
+    those that are being added. `spent` names the budget or space that a search has used up, else it is None;
+    then `left` counts only trials of points that have begun. `stale` are outcomes computed with other plug-in
+    source, which do not count.
     """
 
     total: int
@@ -54,7 +53,6 @@ class StudyStatus:
     added: Mapping[str, str] = field(default_factory=dict[str, str])
     started: Mapping[str, Trial] = field(default_factory=dict[str, Trial])
     progress: Mapping[str, CheckpointNote] = field(default_factory=dict[str, CheckpointNote])
-    waiting: tuple[Trial, ...] = ()
     missing_weights: tuple[str, ...] = ()
     failure_reasons: tuple[tuple[str, int], ...] = ()
     stale: Mapping[str, StaleTrial] = field(default_factory=dict[str, StaleTrial])
@@ -84,8 +82,6 @@ class StudyStatus:
             parts += [f"{self.num_held} held back by a gate"]
         if self.spent:
             parts += [f"its {self.spent} is exhausted"]
-        if self.waiting:
-            parts += [f"{len(self.waiting)} handed in, waiting"]
         if self.missing_weights:
             parts += [f"weights of {len(self.missing_weights)} not in the store"]
         if self.stale:
@@ -129,11 +125,11 @@ def study_status(
     of_added_seeds = {trial.id for trial in study.added}
     stored = {trial: status for trial, status in statuses.items() if trial not in of_added_seeds}
     unfinished, added = unfinished_of(study, store, statuses), dict[str, str]()
-    started = {each.trial.id: each.trial for each in unfinished if each.has_started}
+    started = {trial.id: trial for trial in unfinished}
     if study.search is None and study.later_seeds:
         later = study_outcomes(study.with_later_seeds(), outcomes).filter(~has_trial(stored))
         added = dict(later.select("trial", "status").iter_rows())
-    counted = count_trials(study, rows, (each.trial for each in unfinished), confirmed)
+    counted = count_trials(study, rows, unfinished, confirmed)
     notes = {trial: note for trial in started if (note := store.files.checkpoint_note(trial)) is not None}
     return StudyStatus(
         total=counted.total - len(of_added_seeds),
@@ -144,7 +140,6 @@ def study_status(
         added=added,
         started=started,
         progress=dict(sorted(notes.items(), key=lambda each: each[1].saved_at, reverse=True)),
-        waiting=tuple(each.trial for each in unfinished if not each.has_started),
         missing_weights=trials_missing_weights(study, store, statuses),
         failure_reasons=count_failures(rows),
         stale=find_stale_trials(study, outcomes),
@@ -385,13 +380,13 @@ def _search_of(study: Study) -> SearchSource:
     return study.search
 
 
-def unfinished_of(study: Study, store: Store, stored: Collection[str]) -> list[UnfinishedTrial]:
-    """Return the trials of a study that are started, or requested by its search, and not `stored`."""
+def unfinished_of(study: Study, store: Store, stored: Collection[str]) -> list[Trial]:
+    """Return the trials of a study that have begun and are not `stored`."""
     if study.search is None:
         begun = store.files.trials_with_checkpoint(trial.id for trial in study.trials).difference(stored)
-        return [UnfinishedTrial(trial=each, has_started=True) for each in study.trials if each.id in begun]
+        return [each for each in study.trials if each.id in begun]
     return [
         each
         for each in unfinished_trials(store.files.checkpoints_folder(), study.name)
-        if each.trial.id not in stored and tried_trial(study, each.trial.id, each.trial.levels) is not None
+        if each.id not in stored and tried_trial(study, each.id, each.levels) is not None
     ]

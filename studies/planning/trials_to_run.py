@@ -51,21 +51,13 @@ DEVICE_COLUMNS = ("device", "cuda_version")
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnfinishedTrial:
-    """A trial that was started, or only requested, and has no outcome yet."""
-
-    trial: Trial
-    has_started: bool
-
-
-def unfinished_trials(root: Path, study: str | None = None) -> list[UnfinishedTrial]:
-    """Return the started or requested trials below `root`, always in the same order.
+def unfinished_trials(root: Path, study: str | None = None) -> list[Trial]:
+    """Return the begun trials below `root` that have no outcome yet, always in the same order.
 
     Each has its own folder. With `study`, only its trials are read, because trials of other studies may need
     plug-ins that are not loaded here. A trial with a damaged record is logged and left out.
     """
-    found: list[UnfinishedTrial] = []
+    found: list[Trial] = []
     for path in root.glob(f"*/{STARTS_FILE}"):
         try:
             if (unfinished := read_unfinished(path.parent, study)) is not None:
@@ -73,7 +65,7 @@ def unfinished_trials(root: Path, study: str | None = None) -> list[UnfinishedTr
         except (OSError, StoreError) as error:
             _warn_once(f"{error}; it is skipped")
     # a file system lists folders in any order
-    return sorted(found, key=lambda each: each.trial.to_json())
+    return sorted(found, key=Trial.to_json)
 
 
 @cache
@@ -82,7 +74,7 @@ def _warn_once(text: str) -> None:
     _log.warning("%s", text)
 
 
-def read_unfinished(folder: Path, study: str | None = None) -> UnfinishedTrial | None:
+def read_unfinished(folder: Path, study: str | None = None) -> Trial | None:
     """Return the unfinished trial in a checkpoint folder; None if its record was never completed.
 
     With `study`, return None for a trial of another study, too. Raise `StoreError`, which names the file, and
@@ -91,7 +83,7 @@ def read_unfinished(folder: Path, study: str | None = None) -> UnfinishedTrial |
     found = read_begun(folder)
     if found is None:
         return None
-    begun, starts = found
+    begun, _ = found
     if study is not None and begun.study != study:
         return None
     try:
@@ -102,7 +94,7 @@ def read_unfinished(folder: Path, study: str | None = None) -> UnfinishedTrial |
     if trial.id != folder.name:
         changed = f"started as trial {folder.name} by other code, now {trial.id}"
         raise StoreError(f"{folder / STARTS_FILE}: {changed}")
-    return UnfinishedTrial(trial=trial, has_started=bool(starts))
+    return trial
 
 
 def trials_to_run(
@@ -390,8 +382,8 @@ def select_trials(study: Study, selectors: Sequence[str], option: str = "--only"
 def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozenset[str]:
     """Return the ids of a study's trials that match selectors, as in `select_trials`.
 
-    Without selectors, these are all of its trials, with those that are begun or handed in, and those that
-    are stored from earlier versions of its file or of plug-ins.
+    Without selectors, these are all of its trials, with those that are begun, and those that are stored from
+    earlier versions of its file or of plug-ins.
     """
     if selectors:
         return select_trials(study.with_later_seeds(), selectors)

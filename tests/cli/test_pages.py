@@ -9,9 +9,6 @@ from pydantic import TypeAdapter
 
 from activemem.cli import PAGES, command_line
 
-LINES = {"study propose", "study tell"}
-"""Commands that always print JSON lines."""
-
 FAULTS = "COMMAND FAULTY_STUDY"
 """What every command prints for a study file with faults."""
 
@@ -29,7 +26,7 @@ def test_the_pages_are_those_of_all_commands_that_print_json():
         if any("--json" in parameter.opts for parameter in command.params)
     }
     by_kind = {page for page in PAGES if page.split()[0] in ("list", "show")}  # two commands for all kinds
-    assert set(PAGES) - by_kind | {page.split()[0] for page in by_kind} == with_json | LINES | {FAULTS}
+    assert set(PAGES) - by_kind | {page.split()[0] for page in by_kind} == with_json | {FAULTS}
 
 
 def test_every_page_says_what_it_is():

@@ -1,6 +1,6 @@
 import pytest
 
-from activemem import ActivememError, StudyError, StudyResults, load_study, open_study
+from activemem import StudyError, StudyResults, load_study, open_study
 from activemem.reporting import CurveError, TableError
 from activemem.storage import MetricRow, Store, TrialRow
 
@@ -102,9 +102,3 @@ def test_a_plan_shows_itself_in_a_notebook(results):
     part = results.plan(only=["task=sort"])
     assert "36 trials, 12 in this part" in str(part)
     assert repr(part).startswith("<Plan: 36 trials")
-
-
-@pytest.mark.parametrize("points", [{"values": {"k": 6}}, '{"values": {"k": 6}}', None])
-def test_points_for_a_search_are_a_list(results, points, golden):
-    with golden.raises(ActivememError):
-        results.tell(points)

@@ -1,10 +1,9 @@
 """Searches for the best values of a study's dimensions.
 
 A search point sets a value for each dimension. A sampler proposes points, and a cohort of trials trains each
-of them. `search` is the driver, and drops points early. `ask_tell` makes the sampler and the scheduler by
-name, asks them about points and reports results, and `stored_points` reads the points in the store.
-`samplers` propose points, and `conformance` has the checks of samplers and schedulers. `proposals` lets other
-programs take part in a search.
+of them. `search` is the driver, and drops points early. `optuna_study` makes the sampler and the scheduler by
+name, asks them for points and reports results, and `stored_points` reads the points in the store.
+`samplers` propose points, and `conformance` has the checks of samplers and schedulers.
 """
 
 from ....lazy_exports import lazy_exports

@@ -1,8 +1,7 @@
-from .ask_tell import AskTell as AskTell
-from .ask_tell import make_pruner as make_pruner
-from .ask_tell import optuna_sampler_maker as optuna_sampler_maker
 from .conformance import STUDY as STUDY
-from .proposals import SearchService as SearchService
+from .optuna_study import OptunaStudy as OptunaStudy
+from .optuna_study import make_pruner as make_pruner
+from .optuna_study import optuna_sampler_maker as optuna_sampler_maker
 from .search import Search as Search
 from .search import SeedRace as SeedRace
 from .stored_points import BegunPoints as BegunPoints

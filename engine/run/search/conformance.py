@@ -20,7 +20,7 @@ from optuna.trial import TrialState
 from ....studies.schema.search import contains
 from ....studies.schema.search_settings import SearchSettings
 from ....studies.study import Study, load_study
-from .ask_tell import AskTell, make_pruner, quiet_optuna
+from .optuna_study import OptunaStudy, make_pruner, quiet_optuna
 from .samplers.search_observations import Values
 from .stored_points import PointEnd, SearchPoint
 
@@ -88,7 +88,7 @@ def restarted_search_is_the_same(name: str) -> None:
     """Check that a restarted search proposes the same points."""
     expected = [values for values, _ in _search(name, 0)]
     for stopped in range(1, _POINTS):
-        again = AskTell(_study(name))
+        again = OptunaStudy(_study(name))
         for values in expected[:stopped]:
             again.tell(SearchPoint(values, ()), _end(values), None)
         found = propose(again, stopped)[0].values
@@ -97,7 +97,7 @@ def restarted_search_is_the_same(name: str) -> None:
 
 def failed_points_are_survived(name: str) -> None:
     """Check that a sampler proposes further points after failed and pruned ones."""
-    asked = AskTell(_study(name))
+    asked = OptunaStudy(_study(name))
     for place in range(_POINTS):
         state = (TrialState.FAIL, TrialState.PRUNED, TrialState.COMPLETE)[place % 3]
         point, trial, _ = propose(asked, place)
@@ -152,7 +152,7 @@ def _study(name: str = "random", seed: int = 0) -> Study:
 
 def _search(name: str, seed: int) -> list[tuple[Values, str]]:
     """Return the points of a search by a sampler, each with the sampler that has proposed it."""
-    asked, found = AskTell(_study(name, seed)), list[tuple[Values, str]]()
+    asked, found = OptunaStudy(_study(name, seed)), list[tuple[Values, str]]()
     for begun in range(_POINTS):
         point, trial, source = propose(asked, begun)
         asked.tell(point, _end(point.values), trial)
@@ -160,7 +160,7 @@ def _search(name: str, seed: int) -> list[tuple[Values, str]]:
     return found
 
 
-def propose(asked: AskTell, begun: int) -> tuple[SearchPoint, optuna.Trial, str]:
+def propose(asked: OptunaStudy, begun: int) -> tuple[SearchPoint, optuna.Trial, str]:
     """Return the next search point after this number of points, its Optuna trial, and its sampler."""
     proposed = asked.propose(lambda values: SearchPoint(values, ()), begun)
     assert proposed is not None, f"no point is proposed after {begun} points"

@@ -41,7 +41,7 @@ from ...core.events import ClaimedElsewhere, Event, Listener
 from ...trial.failures import storing
 from ...trial.outcome import Job
 from ...trial.resumable_attempt import store_pruned
-from .ask_tell import AskTell
+from .optuna_study import OptunaStudy
 from .stored_points import BegunPoints, SearchPoint, StoredPoints, mean_course
 
 LOOKS_FOR_TURN = 10
@@ -120,14 +120,10 @@ def residual_deviation(losses: NDArray[np.float64]) -> tuple[float, int] | None:
     return (deviation, degrees) if deviation > 1e-12 * float(np.abs(losses).max()) else None
 
 
-BASELINE = "baseline"
-"""The source of a study's baseline point."""
-
-
 class PointState(Enum):
     """Stage of a search point, from its proposal to its end."""
 
-    PROPOSED = auto()  # unfinished by an earlier run, or submitted by a program
+    PROPOSED = auto()  # unfinished by an earlier run
     RUNNING_HERE = auto()  # without jobs, it waits for its next seed in a race
     RUNNING_ELSEWHERE = auto()  # another driver trains it, or its workers died too often
     ENDED = auto()
@@ -182,10 +178,6 @@ class TrackedPoints:
         """Return the ids of the points that a driver has begun, by `SearchPoint.global_id`."""
         return {each.point.global_id for each in self.of(*BEGUN)}
 
-    def count(self) -> int:
-        """Return the number of search points. A point on several rungs counts once."""
-        return len({each.point.global_id for each in self._points.values()})
-
     def trials(self) -> set[str]:
         """Return the ids of all trials of the search points."""
         return {trial.id for each in self._points.values() for trial in each.point.trials}
@@ -197,8 +189,7 @@ class Search:
     Each cohort has the missing trials of one search point. Points over the study's budget are skipped. In a
     race over seeds a cohort is one training; with rungs it is a point on one rung. Different drivers may
     search the same study: the points of all drivers count, and Optuna receives all results. `points` reads
-    those in the store. `gone` maps trials of other drivers to the last attempt whose driver is dead. If
-    `looks` is true, the search only proposes points and stores nothing.
+    those in the store. `gone` maps trials of other drivers to the last attempt whose driver is dead.
     """
 
     def __init__(
@@ -211,16 +202,15 @@ class Search:
         max_trials: int | None = None,
         retry_failed: bool = False,
         gone: Mapping[str, int] | None = None,
-        looks: bool = False,
     ) -> None:
         assert study.search is not None
         self._study, self._store, self._run = study, store, run
         self._search, self._settings = study.search, study.search.settings
         self._compares_epochs = self._settings.compares_epochs
-        self._listener, self._left, self._looks = listener, max_trials, looks
+        self._listener, self._left = listener, max_trials
         self._gone = gone or {}
         self._found: tuple[str, list[Job]] | None = None  # a cohort that `has_next` has already found
-        self._ask_tell = AskTell(study)
+        self._optuna = OptunaStudy(study)
         self._tracked = TrackedPoints()
         scheduler = self._settings.scheduler
         is_race = isinstance(scheduler, RaceSettings)
@@ -230,7 +220,7 @@ class Search:
         self._stored = self.points.attempts
         baseline = dict(self._search.baseline)
         self._baseline = self.points.of_values(baseline) if baseline else None
-        self._leases = store.leases(None if looks else run)
+        self._leases = store.leases(run)
         self._turn_id = sha256(f"points of {study.name}".encode()).hexdigest()[:16]
         self._others = BegunPoints(study, store, self.points)
         self._replay_stored()
@@ -289,25 +279,6 @@ class Search:
         has_more = self._race is not None or bool(self._search.rungs.rungs)
         return has_more and any(each.jobs for each in self._tracked.of(PointState.RUNNING_HERE))
 
-    def propose(self) -> tuple[SearchPoint, str] | None:
-        """Return the next search point, and who proposed it; None at the end.
-
-        No driver has begun the point. From then on the point counts as a point in training.
-        """
-        while (proposed := self._ask()) is not None:
-            tracked, source = proposed
-            self._tracked.move(tracked, PointState.RUNNING_HERE)
-            if not self.points.missing(tracked.point):  # trained by another study
-                self._end(tracked)
-            elif source:
-                return tracked.point, source
-        return None
-
-    def count_known(self) -> int:
-        """Return how many search points have been begun, by this or any other driver."""
-        self._learn_from_others()
-        return self._tracked.count()
-
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
         """Return whether the scheduler prunes a point whose metric has this value after this epoch."""
         if not self._compares_epochs:
@@ -316,7 +287,7 @@ class Search:
         assert tracked.trial is not None, "the sampler proposed the point"
         if math.isnan(value) or not epoch:
             return tracked.trial.should_prune()
-        return self._ask_tell.should_prune(tracked.trial, {epoch: value})
+        return self._optuna.should_prune(tracked.trial, {epoch: value})
 
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
         """Report the search point of an ended cohort to Optuna; store trials of a pruned one as pruned."""
@@ -348,8 +319,7 @@ class Search:
                 return tracked
             if not self._is_spent and (promoted := self._promoted()) is not None:
                 return promoted
-        proposed = self._ask()
-        return None if proposed is None else proposed[0]
+        return self._ask()
 
     def _promoted(self) -> TrackedPoint | None:
         """Return the next point to train on a higher rung."""
@@ -391,7 +361,7 @@ class Search:
     def _reason(self) -> str:
         return f"pruned by {self._settings.scheduler.name}"
 
-    def _ask(self) -> tuple[TrackedPoint, str] | None:
+    def _ask(self) -> TrackedPoint | None:
         self._learn_from_others()
         begun = self._tracked.begun()
         accept = partial(self._accept, begun)
@@ -400,19 +370,18 @@ class Search:
         if self._is_spent and not waiting:
             return None
         if self._baseline is not None and (point := accept(self._baseline.values)) is not None:
-            source = "" if point in self._tracked else BASELINE
-            return TrackedPoint(point, trial=self._ask_tell.ask_for(point.values)), source
+            return TrackedPoint(point, trial=self._optuna.ask_for(point.values))
         if len(begun) >= self._settings.trials:
             return None
         if waiting:
-            waiting[0].trial = self._ask_tell.ask_for(waiting[0].point.values)
-            return waiting[0], ""
-        if (proposed := self._ask_tell.propose(accept, len(begun))) is None:
+            waiting[0].trial = self._optuna.ask_for(waiting[0].point.values)
+            return waiting[0]
+        if (proposed := self._optuna.propose(accept, len(begun))) is None:
             return None
-        point, trial, source = proposed
+        point, trial, _ = proposed
         if self._search.rungs.rungs:
             point = self.points.of_values(point.values, rung=0)
-        return TrackedPoint(point, trial=trial), source
+        return TrackedPoint(point, trial=trial)
 
     def _accept(self, begun: Collection[str], values: dict[str, Level]) -> SearchPoint | None:
         """Return the search point with these values, unless it has `begun` or exceeds a limit."""
@@ -441,8 +410,7 @@ class Search:
         """Report the ended search points in the store to Optuna. Unfinished points get the state PROPOSED."""
         ended: list[TrackedPoint] = []
         for point in self._others.new():
-            if not self._looks:
-                self._prune_with_others(point)
+            self._prune_with_others(point)
             tracked = TrackedPoint(point)
             if self.points.missing(point):
                 self._tracked.move(tracked, PointState.PROPOSED)
@@ -464,10 +432,10 @@ class Search:
         """
         point = tracked.point
         if tracked.trial is None and self._compares_epochs:
-            tracked.trial = self._ask_tell.ask_for(point.values)
+            tracked.trial = self._optuna.ask_for(point.values)
             self._report(tracked, mean_course(point, courses))
         end = self.points.end(point)
-        self._ask_tell.tell(point, end, tracked.trial)
+        self._optuna.tell(point, end, tracked.trial)
         tracked.trial, tracked.jobs = None, []
         if self._search.rungs.rungs and point.values != self._search.baseline:
             counts = end.state == TrialState.COMPLETE and end.keeps_limits
@@ -483,7 +451,7 @@ class Search:
         Otherwise, it would take the first epoch after them for each epoch that it compares.
         """
         if tracked.trial is not None:
-            self._ask_tell.should_prune(tracked.trial, course)
+            self._optuna.should_prune(tracked.trial, course)
 
     def _prune_with_others(self, point: SearchPoint) -> None:
         """Prune all begun trials of a search point if one of them was pruned.

@@ -301,7 +301,7 @@ class BegunPoints:
         """
         if first is not None:
             with storing():
-                Checkpoint(self._store, first.id).record_request(first.to_json())
+                Checkpoint(self._store, first.id).record_begun(first.to_json())
         for trial in point.trials:
             row = self._points.outcome(trial.id)
             if row is not None and trial.id not in self._adopted and not self._is_own(trial.id, row):
@@ -330,7 +330,7 @@ class BegunPoints:
         begun = unfinished_trials(self._store.files.checkpoints_folder(), self._name)
         return {
             trial.id: dict(trial.levels)
-            for trial in (each.trial for each in begun)
+            for trial in begun
             if trial.id not in known and tried_point(self._study, trial.id, trial.levels) is not None
         }
 

@@ -165,7 +165,6 @@ def test_status_as_json(run, tiny):
         "stale": 0,
         "other_versions": 0,
         "reasons": {"not a number at epoch 1": 1},
-        "waiting": [],
         "best": [],
         "left_out": [],
         "spent": None,

@@ -130,7 +130,7 @@ def test_a_damaged_start_is_left_out_and_stops_no_other(job, store, folder, capl
     (others[2] / STARTS_FILE).symlink_to("nowhere")
     shutil.copy(folder / STARTS_FILE, others[3])  # another trial's
     with caplog.at_level(logging.WARNING):
-        assert [each.trial.id for each in unfinished_trials(folder.parent)] == [job.trial.id]
+        assert [trial.id for trial in unfinished_trials(folder.parent)] == [job.trial.id]
     assert len(caplog.messages) >= 3  # Python 3.13 lists the link too
 
 
@@ -144,7 +144,7 @@ def test_trials_of_other_studies_are_not_read(job, store, folder, caplog):
     Checkpoint(store, other.name).record_start(json.dumps(begun | {"study": "another"}), "run", "0")
     with caplog.at_level(logging.WARNING):
         found = unfinished_trials(folder.parent, job.trial.study)
-    assert ([each.trial.id for each in found], caplog.messages) == ([job.trial.id], [])
+    assert ([trial.id for trial in found], caplog.messages) == ([job.trial.id], [])
 
 
 @pytest.mark.parametrize("torn", ["", '{"study": "al', "run 0\n", "[1]\n"])
@@ -153,16 +153,14 @@ def test_a_start_that_was_cut_off_is_written_again(job, store, folder, torn):
     starts.write_text(torn, encoding="utf-8")  # killed, or the disk was full
     checkpoint = Checkpoint(store, folder.name)
     assert checkpoint.record_start(text, "run", "0") == CrashCounts(in_run=0, in_all=0)
-    assert [(each.trial.id, each.has_started) for each in unfinished_trials(folder.parent)] == [
-        (folder.name, True)
-    ]
+    assert [trial.id for trial in unfinished_trials(folder.parent)] == [folder.name]
     assert checkpoint.record_start(text, "run", "0") == CrashCounts(in_run=1, in_all=1)
-    assert not checkpoint.record_request(text)
+    begun = starts.read_text(encoding="utf-8")
+    checkpoint.record_begun(text)
+    assert starts.read_text(encoding="utf-8") == begun
     starts.write_text(torn, encoding="utf-8")
-    assert (checkpoint.record_request(text), checkpoint.record_request(text)) == (True, False)
-    assert [(each.trial.id, each.has_started) for each in unfinished_trials(folder.parent)] == [
-        (folder.name, False)
-    ]
+    checkpoint.record_begun(text)
+    assert [trial.id for trial in unfinished_trials(folder.parent)] == [folder.name]
     assert begun_trials(folder.parent, job.trial.study) == {folder.name}
 
 
@@ -171,5 +169,5 @@ def test_flipped_bits_of_a_start_leave_the_trial_its_outcome(job, store, folder)
     data = starts.read_bytes()
     for flipped in flips(data):
         starts.write_bytes(flipped)
-        assert {each.trial.id for each in unfinished_trials(folder.parent)} <= {job.trial.id}
+        assert {trial.id for trial in unfinished_trials(folder.parent)} <= {job.trial.id}
         assert isinstance(Attempt(job, store, CPU).advance(), Started)

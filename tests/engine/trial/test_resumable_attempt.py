@@ -270,7 +270,7 @@ def test_unfinished_trials_are_found_by_their_checkpoints(store, task):
     attempt = Attempt(task(), store, CPU)
     attempt.advance()
     folder = store.files.checkpoint_dir(task().trial.id)
-    assert [each.trial.id for each in unfinished_trials(folder.parent)] == [task().trial.id]
+    assert [trial.id for trial in unfinished_trials(folder.parent)] == [task().trial.id]
     (folder / STARTS_FILE).write_text("", encoding="utf-8")  # killed before the first line was written
     assert unfinished_trials(folder.parent) == []
     (folder / STARTS_FILE).unlink(missing_ok=True)

@@ -86,7 +86,7 @@ def test_a_plan_counts_fitting_trials_and_a_key_reuses_them(store):
 
 def test_a_search_learns_from_fitting_trials_and_trains_none_again(store):
     told = {
-        len(changes): Search(load_study(SEARCH, changes), store, "run", NOBODY)._ask_tell.studies[0].trials
+        len(changes): Search(load_study(SEARCH, changes), store, "run", NOBODY)._optuna.studies[0].trials
         for changes in ([], WARM)
     }
     assert [len(each) for each in told.values()] == [0, 2]

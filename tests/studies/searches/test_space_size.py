@@ -3,7 +3,8 @@
 import pytest
 
 from activemem import load_study
-from activemem.engine.run.search import SearchService
+from activemem.engine.core import NOBODY
+from activemem.engine.run.search import Search
 from activemem.storage import Store
 from activemem.studies.schema import enumerate_points
 from activemem.studies.searches import space_size, space_words
@@ -71,8 +72,9 @@ def test_a_plan_says_that_a_space_has_fewer_points_than_are_asked_for(recipe, sp
 @pytest.mark.parametrize("sampler", ["random", "grid", "tpe", "evolution", "gp_trees", "gp"])
 def test_every_sampler_proposes_all_points_of_a_small_space(sampler, tmp_path):
     study = search("conv(k={k})", {"k": "integer(2, 4)"}, ["search.trials=7", f"search.sampler={sampler}"])
-    proposals = SearchService(study, Store(tmp_path)).propose(7)
-    assert len(proposals) == study.search.num_points == 3
+    asked = Search(study, Store(tmp_path), "run", NOBODY)
+    proposed = {name for name, _ in iter(asked.next_cohort, None)}
+    assert len(proposed) == study.search.num_points == 3
 
 
 def test_a_grid_has_no_space():

@@ -211,7 +211,7 @@ def test_only_the_active_dimensions_of_a_point_are_stored_and_reported(store, no
         {("k", "mixer", "choice", "seed"), ("choice", "conv.k", "seed")},
         {("k", "mixer", "choice", "seed"), ("choice", "conv.k", "seed"), ("mixer", "choice", "seed")},
     )
-    told = Search(load_study(CONDITIONAL), store, "again", notes)._ask_tell.studies[0].get_trials()
+    told = Search(load_study(CONDITIONAL), store, "again", notes)._optuna.studies[0].get_trials()
     assert len(told) == 6
     assert {(*trial.params, "seed") for trial in told} == stored
     assert all(trial.params.keys() == trial.distributions.keys() for trial in told)
@@ -301,7 +301,7 @@ def test_trials_of_another_study_become_a_point_once_it_is_proposed(store, notes
     assert points[0].values == other.search.baseline  # in the order in which this search had them
     assert study_status(other, store, outcomes).left == 0
     assert len(find_points(load_study(text), outcomes).points) == 6  # which keeps all of its own
-    asked = [Search(other, store, run_, notes)._ask_tell.studies[0].get_trials() for run_ in ("a", "b")]
+    asked = [Search(other, store, run_, notes)._optuna.studies[0].get_trials() for run_ in ("a", "b")]
     assert [[each.params for each in trials] for trials in asked] == [
         [dict(each.values) for each in points],
     ] * 2

@@ -16,7 +16,7 @@ from activemem import (
     register_sampler,
     register_scheduler,
 )
-from activemem.engine.run.search import AskTell, PointEnd, conformance, make_pruner
+from activemem.engine.run.search import OptunaStudy, PointEnd, conformance, make_pruner
 from activemem.studies import format_plan, make_plan
 from activemem.studies.catalog import SAMPLERS, SCHEDULERS
 from activemem.studies.schema import SearchSettings
@@ -55,7 +55,7 @@ def test_a_sampler_learns_after_the_points_that_the_plan_says_are_drawn_at_rando
     assert ("fewer than two populations" in line) is (startup > 35)
 
     def proposed(sign):
-        asked, found = AskTell(planned), []
+        asked, found = OptunaStudy(planned), []
         for begun in range(startup + 4):
             point, trial, _ = conformance.propose(asked, begun)
             value = sign * float(point.values["rate"])
@@ -174,7 +174,7 @@ def test_the_keys_of_a_plug_in_s_sampler_are_checked_by_its_class_and_reach_it(t
             load_study(conformance.STUDY, [f'search.sampler={{name="keyed", {keys}}}'])
     for given, population in (('"keyed"', 20), ('{name="keyed", population=4}', 4)):
         study = load_study(conformance.STUDY, [f"search.sampler={given}"])
-        assert AskTell(study)._genetic.population_size == population
+        assert OptunaStudy(study)._genetic.population_size == population
     for check in conformance.SAMPLER_CHECKS:
         check("keyed")
     with pytest.raises(ValueError, match="size: expected a default"):
@@ -187,7 +187,7 @@ def test_exceptions_of_a_plug_in_are_reported_with_its_name(tmp_path, golden):
     load_plugin(path)
 
     def asked(*changes):
-        return AskTell(load_study(conformance.STUDY, changes))
+        return OptunaStudy(load_study(conformance.STUDY, changes))
 
     with golden.raises(PluginError):
         asked("search.sampler=no_sampler")

@@ -6,7 +6,7 @@ import pytest
 from optuna.trial import TrialState
 
 from activemem import load_study
-from activemem.engine.run.search import STUDY, AskTell, PointEnd, conformance
+from activemem.engine.run.search import STUDY, OptunaStudy, PointEnd, conformance
 from activemem.engine.run.search.samplers import (
     DRAWN,
     KEPT,
@@ -40,7 +40,7 @@ def ended(values):
 
 
 def test_what_is_best_is_found(searched):
-    asked, best = AskTell(searched), -9.0
+    asked, best = OptunaStudy(searched), -9.0
     for begun in range(40):
         point, trial, _ = conformance.propose(asked, begun)
         asked.tell(point, ended(point.values), trial)

@@ -37,5 +37,5 @@ def test_generations_of_optunas_genetic_samplers_are_restored_from_the_store(tmp
     search(SEARCH, store, loss, notes, changes, max_trials=52)
     again = Search(load_study(SEARCH, changes), store, "again", notes)
     (_, jobs) = again.next_cohort()
-    first = [trial.system_attrs["NSGAIISampler:generation"] for trial in again._ask_tell.studies[0].trials]
+    first = [trial.system_attrs["NSGAIISampler:generation"] for trial in again._optuna.studies[0].trials]
     assert (len(jobs), first[:52], first[-1]) == (1, [*[0] * 50, 1, 1], 1)

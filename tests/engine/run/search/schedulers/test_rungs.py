@@ -97,7 +97,7 @@ def test_a_search_that_was_cut_off_anywhere_resumes_from_the_store(tmp_path, not
 def test_the_sampler_learns_from_the_highest_rung_with_enough_points(store, notes):
     changes = ["search.sampler=tpe", "search.trials=20", "search.scheduler.reduction=2"]
     search(SEARCH, store, loss, notes, changes)
-    asked = Search(load_study(SEARCH, changes), store, "again", notes)._ask_tell
+    asked = Search(load_study(SEARCH, changes), store, "again", notes)._optuna
     sizes = {width: len(values) for width, values in places(store).items()}
     highest = max(width for width, count in sizes.items() if count >= 10)
     learnt = asked.studies[asked.rung].get_trials(states=[TrialState.COMPLETE])
@@ -123,7 +123,7 @@ def test_samplers_propose_what_is_new_on_any_rung_and_continue_where_a_search_wa
     while more := search(WIDER, Store(parts.root), loss, notes, changes, max_trials=13):
         trained += more
     assert trained == at_once
-    assert Search(load_study(WIDER, changes), whole, "again", notes)._ask_tell.rung
+    assert Search(load_study(WIDER, changes), whole, "again", notes)._optuna.rung
     assert len({values["k"] for values, _ in at_once}) == 20
 
 

@@ -170,7 +170,7 @@ def quiet_optuna() -> Iterator[None]:
         optuna.logging.set_verbosity(level)
 
 
-class AskTell:
+class OptunaStudy:
     """Proposer of a search's points, who also learns how they have ended.
 
     `studies` has the Optuna study of each rung. The rung with the smallest budget is first.
