@@ -9,7 +9,8 @@ Every block of this package is a name here, too; blocks of other packages are `b
 `grammar` is the recipe language, and `blocks` has its modules in torch. `studies` has study files and their
 trials, `engine` trains them, and `storage` holds the results. `reporting` makes tables, figures, verdicts and
 pages, and `tracking` reports studies to other programs. `cli` is the command line. `plugins` loads additions
-by others. `errors` has the errors of all folders and shows where texts are wrong, `lazy_exports` loads names.
+by others, and those in `extras`. `errors` has the errors of all folders and shows where texts are wrong,
+`lazy_exports` loads names.
 """
 
 from __future__ import annotations

@@ -32,6 +32,13 @@ from .grammar.positions import PluginPosition as PluginPosition
 from .grammar.positions import register_position as register_position
 from .plugins import PluginError as PluginError
 from .plugins import load_plugin as load_plugin
+from .reporting.plugin_kinds import FigureContent as FigureContent
+from .reporting.plugin_kinds import PluginFigure as PluginFigure
+from .reporting.plugin_kinds import PluginTable as PluginTable
+from .reporting.plugin_kinds import ResultCell as ResultCell
+from .reporting.plugin_kinds import ResultRow as ResultRow
+from .reporting.plugin_kinds import ShownResults as ShownResults
+from .reporting.plugin_kinds import TableContent as TableContent
 from .reporting.recipes.display import compare_recipes as compare_recipes
 from .reporting.recipes.display import show_recipe as show_recipe
 from .reporting.recipes.nearest import nearest_recipes as nearest_recipes
@@ -64,6 +71,7 @@ from .studies.catalog.train_parts import TrainingStep as TrainingStep
 from .studies.catalog.train_parts import register_callback as register_callback
 from .studies.catalog.train_parts import register_loss_term as register_loss_term
 from .studies.planning.reused_trials import keep_stale_trials as keep_stale_trials
+from .studies.presentation.kinds import register_kind as register_kind
 from .studies.study import Study as Study
 from .studies.study import load_study as load_study
 from .studies.text.errors import StudyError as StudyError

@@ -1,7 +1,8 @@
 """Plug-ins: Python files and installed packages that register further names for studies.
 
-A plug-in is a module that registers things when it is imported: a file that the user names, or an entry point
-of the group `activemem.plugins`. Packages are loaded when an unknown name is looked up.
+A plug-in is a module that registers things when it is imported: a file that the user names, a file of the
+folder `extras`, or an entry point of the group `activemem.plugins`. Packages are loaded when an unknown name
+is looked up.
 When a plug-in raises an exception, everything that it registered is removed again, and the error is reported
 with its name. Other plug-ins, and other entry points of the same package, stay.
 """
@@ -41,6 +42,9 @@ PLUGIN_GROUP = "activemem.plugins"
 OWN = "activemem"
 """The owner of items that this package registers itself."""
 
+EXTRAS = Path(__file__).resolve().with_name("extras")
+"""The folder of the plug-ins that come with this package. The name of each is that of its file."""
+
 DIGEST_LENGTH = 16
 """The number of digits to which the digest of a source is shortened."""
 
@@ -48,8 +52,8 @@ SETTINGS_FILE_NAME = "activemem.toml"
 """The name of the file with the settings of a machine, which may name plug-ins for all commands."""
 
 UNKNOWN_NAME = re.compile(
-    r"\bunknown (block|task|metric|loss term|optimi[sz]er|schedule|callback|norm|position"
-    r"|sampler|scheduler|probe|table format|name) '"
+    r"\bunknown (?:block|task|metric|loss term|optimi[sz]er|schedule|callback|norm|position"
+    r"|sampler|scheduler|probe|table format|kind|name) '([^']*)'"
 )
 """The pattern of an error about a name that a plug-in may register."""
 
@@ -114,6 +118,16 @@ class PluginFile:
     def digest(self) -> str:
         """Return the SHA-256 of the plug-in's source, which changes whenever its code changes."""
         return hashlib.sha256(self.source.encode()).hexdigest()
+
+    @property
+    def argument(self) -> str:
+        """Return the plug-in as `--plugin` takes it: its path, or its name if it comes with this package."""
+        return self.path.stem if self.is_extra else str(self.path)
+
+    @property
+    def is_extra(self) -> bool:
+        """Return whether the plug-in comes with this package."""
+        return self.path.parent == EXTRAS
 
     @property
     def code(self) -> str:
@@ -281,13 +295,18 @@ def check_part(faults: Collection[str]) -> None:
         raise PluginError("; ".join(faults))
 
 
-def load_plugin(path: Path | str) -> ModuleType:
-    """Load a plug-in from a file once; raise PluginError if the file is missing or raises an exception.
+def load_plugin(plugin: Path | str) -> ModuleType:
+    """Load a plug-in once, by the path of its file or by its name, and return its module.
 
-    Log a warning if it imports modules next to it, which trial ids do not cover.
+    A name is that of a plug-in of this package, or of an installed package's entry point. Raise PluginError
+    if the plug-in is missing or raises an exception. Log a warning if a file imports modules next to it,
+    which trial ids do not cover.
     """
-    check_arguments(argument_fault("path", path, (str, Path), "the path of a plug-in"), error=PluginError)
-    path = Path(path)
+    fault = argument_fault("plugin", plugin, (str, Path), "the path or the name of a plug-in")
+    check_arguments(fault, error=PluginError)
+    if isinstance(plugin, str) and _NAME.fullmatch(plugin) and plugin not in extra_names():
+        return _load_entry_point(plugin)
+    path = plugin_path(plugin)
     try:
         file = PluginFile(path=path.resolve(), source=path.read_text(encoding="utf-8"))
         is_new, module = file.path not in _files, _load_file(file)
@@ -298,6 +317,36 @@ def load_plugin(path: Path | str) -> ModuleType:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror.lower() if isinstance(error, OSError) and error.strerror else error
         raise PluginError(f"expected a plug-in at {path}: {reason}") from None
+
+
+def locate_plugin(plugin: str, folder: Path) -> str | Path:
+    """Return a plug-in for `load_plugin`: a name unchanged, or a path, which counts from `folder`."""
+    return plugin if _NAME.fullmatch(plugin) else folder / Path(plugin).expanduser()
+
+
+def plugin_path(plugin: str | Path) -> Path:
+    """Return the path of a plug-in's file, given as for `load_plugin`."""
+    return EXTRAS / f"{plugin}.py" if plugin in extra_names() else Path(plugin)
+
+
+def extra_names() -> tuple[str, ...]:
+    """Return the sorted names of the plug-ins that come with this package."""
+    return tuple(sorted(path.stem for path in EXTRAS.glob("*.py") if path.stem != "__init__"))
+
+
+def _load_entry_point(name: str) -> ModuleType:
+    """Return the module of an installed package's entry point with this name."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 -- as in `load_installed`
+
+    load_installed()
+    known = {entry.name: entry for entry in entry_points(group=PLUGIN_GROUP)}
+    if broken := next((each for each in _broken.values() if each.entry == name), None):
+        raise PluginError(broken.message)
+    if name not in known:
+        places = f"among those of activemem and the entry points {PLUGIN_GROUP} of installed packages"
+        near = nearest_hint(name, [*extra_names(), *known])
+        raise PluginError(f"there is no plug-in '{name}': looked {places}{near}; a file is named by its path")
+    return sys.modules[known[name].module]
 
 
 def _imported_beside(file: PluginFile) -> list[str]:
@@ -356,17 +405,29 @@ def python_hint(message: str) -> str:
     """
     if not UNKNOWN_NAME.search(message):
         return ""
+    if extra := unloaded_extra(message):
+        return f"It is a plug-in of activemem: activemem.load_plugin({extra!r})"
     import tomllib  # noqa: PLC0415 -- only after an error
 
     file, named = find_settings_file(Path.cwd()), []
     if file is not None:
         with suppress(OSError, ValueError):
             named = tomllib.loads(file.read_text(encoding="utf-8")).get("plugins", [])
-    paths = [file.parent / Path(each).expanduser() for each in named if file and isinstance(each, str)]
-    calls = [f"activemem.load_plugin({str(path)!r})" for path in paths if path.resolve() not in _files]
+    found = [locate_plugin(each, file.parent) for each in named if file and isinstance(each, str)]
+    calls = [
+        f"activemem.load_plugin({str(each)!r})"
+        for each in found
+        if isinstance(each, str) or each.resolve() not in _files
+    ]
     if not calls:
         return "A name from a plug-in needs its file: activemem.load_plugin(FILE)"
     return f"Commands load the plug-ins that {file} names, Python does not: {'; '.join(calls)}"
+
+
+def unloaded_extra(message: str) -> str:
+    """Return the first unknown name in an error that is a plug-in of this package, or ""."""
+    names = {name for name in extra_names() if plugin_path(name) not in _files}
+    return next((name for name in UNKNOWN_NAME.findall(message) if name in names), "")
 
 
 _OF_MEMORY = ("memory", "_ALLOC", "_STATUS_NOT_INITIALIZED", "unable to find an engine", "NVML_SUCCESS")
@@ -395,6 +456,13 @@ def plugin_errors(kind: str, name: str, item: object) -> Iterator[None]:
         raise PluginError(f"{place}: {kind} '{name}': {type(error).__name__}: {error}") from error
 
 
+def missing_library(error: ModuleNotFoundError, extra: str) -> str:
+    """Return a sentence about a library that a plug-in needs; `extra` is the package's extra that has it."""
+    library = (error.name or str(error)).partition(".")[0]
+    install = f"pip install '{OWN}[{extra}]'" if extra else f"pip install {library}"
+    return f"This needs {library}, which is not installed: {install}"
+
+
 def has_plugins() -> bool:
     """Return whether files, installed packages, scripts or notebooks have registered anything."""
     load_installed()
@@ -412,7 +480,10 @@ def loading_advice(owner: str) -> str:
         return "run this cell again, or put it into a plug-in file, and load the file"
     if is_inline(owner):
         return "put what it registers into a plug-in file, and load the file"
-    return f"load it with --plugin {owner}, or load_plugin in Python" if owner.endswith(".py") else ""
+    if not owner.endswith(".py"):
+        return ""
+    name = owner.removesuffix(".py")
+    return f"load it with --plugin {name if name in extra_names() else owner}, or load_plugin in Python"
 
 
 def owners_to_load(owners: Iterable[str]) -> list[str]:

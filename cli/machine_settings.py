@@ -18,7 +18,7 @@ from pydantic import Field, field_validator
 from .. import reporting, storage
 from ..engine.core.resources import Gpus, Machine, gpus_fault
 from ..errors import ActivememError, nearest_hint
-from ..plugins import find_settings_file
+from ..plugins import find_settings_file, locate_plugin
 from ..reporting.tables.render import FORMATS
 from ..storage.place import is_address
 from ..studies.own_data.cells import MAX_DATA_VARIABLE
@@ -76,7 +76,7 @@ class MachineSettings(StrictModel):
     format: str = "rich"
     """the format of tables: rich, markdown, latex, siunitx, html, csv, or a plug-in's"""
     plugins: Annotated[tuple[str, ...], Field(strict=False)] = ()
-    """plug-in files, relative to this file"""
+    """plug-ins: names, or files relative to this file"""
     track: TrackSettings = TrackSettings()
     """programs that follow a running study, and their places"""
 
@@ -172,7 +172,7 @@ class ResolvedSettings:
     values: MachineSettings
     results: Path | str
     data: Path
-    plugins: tuple[Path, ...]
+    plugins: tuple[str | Path, ...]
     track: Mapping[str, str]
     sources: Mapping[str, str]
 
@@ -244,7 +244,7 @@ def load_settings(
         values=values,
         results=values.results if is_address(values.results) else locate("results", values.results),
         data=locate("data", values.data),
-        plugins=tuple(locate("plugins", each) for each in values.plugins),
+        plugins=tuple(locate_plugin(each, locate("plugins", "")) for each in values.plugins),
         track={
             name: place if is_address(place) else str(locate("track", place))
             for name, place in values.track.model_dump(exclude_none=True).items()
@@ -260,18 +260,18 @@ def open_results(
     return reporting.open_study(study, load_settings({"results": results}).store, overrides or ())
 
 
-def configured_plugins() -> tuple[Path, ...]:
-    """Return the paths of the plug-ins that the environment or activemem.toml names.
+def configured_plugins() -> tuple[str | Path, ...]:
+    """Return the plug-ins that the environment or activemem.toml names.
 
     Faults in other settings there are ignored. Other settings can only be read after these plug-ins are
-    loaded. If the plug-ins are not paths, `load_settings` reports a fault.
+    loaded. If the plug-ins are not texts, `load_settings` reports a fault.
     """
     path = find_settings_file(Path.cwd())
     naming = [layer for layer in _layers(path, os.environ) if "plugins" in layer.values]
     if not naming or list(_iter_problems({"plugins": naming[-1].values["plugins"]})):
         return ()
     folder = path.parent if path and naming[-1].name == str(path) else Path()
-    return tuple(folder / Path(each).expanduser() for each in naming[-1].values["plugins"])
+    return tuple(locate_plugin(each, folder) for each in naming[-1].values["plugins"])
 
 
 def _layers(path: Path | None, environment: Mapping[str, str]) -> Iterator[_Layer]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from .. import reporting
-from ..plugins import has_plugins, loaded_files, loading_advice
+from ..plugins import has_plugins, loaded_files, loading_advice, plugin_path
 from ..storage import Store, StoreError
 from ..storage.rows import KEY_COLUMNS, TRIALS
 from ..studies.last_run import load_last_run, other_results
@@ -48,7 +48,7 @@ def failure_help(study: Study, store: Store, reasons: Collection[str]) -> list[s
 
     One shows the tracebacks, the other trains the trials again; a plug-in that leaks must be edited first.
     """
-    page = store_command(store, "report", "build", study.name)
+    page = store_command(store, "report", "build", study.name, study=study)
     leaks = [reason.startswith(SEES_FUTURE) for reason in reasons]
     lines = [f"  tracebacks, on a page: {page}"]
     if not all(leaks):
@@ -67,13 +67,19 @@ def train_command(
 ) -> str:
     """Return the command that trains a study with the loaded plug-ins, and stores the results in `store`."""
     options = {"max_trials": max_trials, "retry_failed": retry_failed, "set": study.document.overrides}
-    return store_command(store, "study", "run", _study_argument(study, store), **options)
+    return store_command(store, "study", "run", _study_argument(study, store), study=study, **options)
 
 
-def store_command(store: Store, *words: str, **options: str | int | Sequence[str] | None) -> str:
-    """Return a command for the user with the loaded plug-ins and, if it is not the default one, the store."""
-    configured = {path.resolve() for path in configured_plugins()}  # every command loads them
-    plugins = [str(each.path) for each in loaded_files() if each.path not in configured]
+def store_command(
+    store: Store, *words: str, study: Study | None = None, **options: str | int | Sequence[str] | None
+) -> str:
+    """Return a command for the user with the loaded plug-ins and, if it is not the default one, the store.
+
+    Plug-ins that activemem.toml or the study names are left out, because the command loads them anyway.
+    """
+    named = [*configured_plugins(), *(study.plugins if study else ())]
+    known = {plugin_path(each).resolve() for each in named}
+    plugins = [each.argument for each in loaded_files() if each.path not in known]
     place = None if store.place == DEFAULT_RESULTS else store.place
     return command_line(*words, **options, results=place, plugin=plugins)
 

@@ -17,6 +17,7 @@ from ..plugins import (
     load_plugin,
     loaded_files,
     note_broken,
+    unloaded_extra,
 )
 from .environment import PLUGINS_VARIABLE
 from .output import print_stderr
@@ -36,9 +37,9 @@ def plugin_option() -> Any:  # noqa: ANN401 -- a class that Typer keeps to itsel
             list[str] | None,
             typer.Option(
                 "--plugin",
-                metavar="FILE",
-                help="A plug-in: a Python file with blocks (@activemem.register_block), tasks, metrics etc. "
-                "Repeatable. See docs/how-to/plug-ins.md.",
+                metavar="PLUGIN",
+                help="A plug-in with blocks, tasks, metrics etc.: a Python file, or the name of a plug-in "
+                "that is installed. Repeatable. See docs/how-to/plug-ins.md.",
                 is_eager=True,
                 expose_value=False,
                 callback=_load_given,
@@ -56,13 +57,13 @@ def load_configured() -> None:
         return
     from .machine_settings import configured_plugins
 
-    for path in configured_plugins():
+    for plugin in configured_plugins():
         before = broken_plugins()
         try:
-            load_plugin(path)
+            load_plugin(plugin)
         except PluginError as error:
             source = f"{PLUGINS_VARIABLE}: " if os.environ.get(PLUGINS_VARIABLE) else ""
-            note_broken(path.name, f"{source}{error}")
+            note_broken(Path(plugin).name, f"{source}{error}")
         report_broken_plugins(before)
 
 
@@ -79,6 +80,8 @@ def plugin_hint(message: str) -> str:
     """
     if not UNKNOWN_NAME.search(message):
         return ""
+    if extra := unloaded_extra(message):
+        return f'It is a plug-in of activemem: add --plugin {extra}, or in [study] plugins = ["{extra}"]'
     if loaded := loaded_files():
         names = ", ".join(file.path.name for file in loaded)
         return f"All known names: activemem list KIND. No loaded plug-in registers this one: {names}"
@@ -95,10 +98,10 @@ def report_broken_plugins(already: tuple[BrokenPlugin, ...]) -> None:
 def _load_given(context: typer.Context, value: list[str] | None) -> None:
     context.find_root().meta[_GIVEN] = value or []
     faults: list[str] = []
-    for path in value or []:
+    for plugin in value or []:
         try:
-            load_plugin(path)
+            load_plugin(plugin)
         except PluginError as error:
-            faults.append(f"--plugin {path}: {error}")
+            faults.append(f"--plugin {plugin}: {error}")
     if faults:
         raise PluginError("\n".join(faults))

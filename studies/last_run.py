@@ -24,11 +24,12 @@ from .study import (
     hint_beside,
     is_path,
     kind_of_name,
+    load_plugins,
     load_recorded_study,
     load_study,
     shipped_studies,
 )
-from .text.document import read_document
+from .text.document import Diagnostics, read_document
 from .text.errors import StudyError, StudyFault, command_line
 from .text.units import plural
 
@@ -63,6 +64,10 @@ def load_last_run(
             return follow_rounds(load_study(name, overrides), store)
         except StudyError as error:
             raise _with_hint(error, _missing_data_hint(Path(name), store)) from error
+    files = [file for file in (Path(f"{name}.toml"), (folder or Path()) / f"{name}.toml") if file.is_file()]
+    changed = next((file for file in files if _has_changed(file, record["text"])), None)
+    if files and changed is None:  # the user's own file, which may name files of plug-ins
+        load_plugins(Diagnostics(read_document(files[0])), files[0].parent)
     try:
         found = load_recorded_study(record, overrides)
     except StudyError as error:
@@ -71,8 +76,7 @@ def load_last_run(
         way = f"delete such levels from {record.get('path') or f'{name}.toml'}, and give its path"
         way = f"; an earlier version ran it: {way}; no result is lost"
         raise _with_hint(failed, "" if lacking or overrides else way) from error
-    files = () if quiet else (Path(f"{name}.toml"), (folder or Path()) / f"{name}.toml")
-    if changed := next((file for file in files if _has_changed(file, record["text"])), None):
+    if changed is not None and not quiet:
         _note_change(changed)
     return follow_rounds(found, store)
 
@@ -100,9 +104,9 @@ def _missing_data_hint(path: Path, store: Store) -> str:
 
 
 def _has_changed(path: Path, text: str) -> bool:
-    """Return whether there is a study file at `path` with another text."""
+    """Return whether the study file at `path` has another text."""
     try:
-        return path.is_file() and read_document(path).text != text
+        return read_document(path).text != text
     except (OSError, StudyError):  # nobody can read the changed file as a study
         return True
 

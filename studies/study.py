@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import argument_fault, check_arguments, hint, nearest, nearest_hint, texts_fault
 from ..grammar import registered_names
 from ..grammar.nodes import Dimension
+from ..plugins import PluginError, load_plugin, locate_plugin
 from .catalog.metrics import METRICS
 from .catalog.tasks import task_names
 from .presentation.kinds import (
@@ -125,6 +126,12 @@ class Study:
         return tuple(trial for trial in every if first[trial.id] is trial)
 
     @property
+    def plugins(self) -> list[str | Path]:
+        """The plug-ins that the study names: names, and paths of files."""
+        folder = self.document.path.parent if self.document.path else Path()
+        return [locate_plugin(each, folder) for each in self.header.plugins]
+
+    @property
     def is_adaptive(self) -> bool:
         """True if results decide which trials there are: those of a search, or of a design in rounds."""
         return self.search is not None or self.design.in_rounds
@@ -223,6 +230,7 @@ def load_study(source: str | Path, overrides: str | Sequence[str] = ()) -> Study
     else:
         document = read_document(find_study_file(source), overrides)
     diagnostics = Diagnostics(document)
+    load_plugins(diagnostics, document.path.parent if document.path else Path())
     corpus = None
     if _names_own_corpus(diagnostics):
         from .own_data.own_corpus import read_own_corpus  # noqa: PLC0415 -- few studies bring data along
@@ -245,16 +253,37 @@ def load_recorded_study(record: Mapping[str, Any], overrides: Sequence[str] = ()
     """Return the study that a store has recorded, with further overrides.
 
     Raise StudyError with every fault. The record may come from an untrusted store, so no file that it names
-    is opened. Its text is never taken as a path, and it includes the facts about the user's own data files.
+    is opened, and only plug-ins that are installed are loaded. Its text is never taken as a path, and it
+    includes the facts about the user's own data files.
     """
     applied = (*record.get("overrides", ()), *overrides)
     diagnostics = Diagnostics(parse_document("study", record["text"], applied))
+    load_plugins(diagnostics, None)
     corpus = None
     if _names_own_corpus(diagnostics):
         from .own_data.own_corpus import recall_own_corpus  # noqa: PLC0415 -- few studies bring data along
 
         corpus = recall_own_corpus(diagnostics, record.get("own_corpus"))
     return _study_of(diagnostics, corpus)
+
+
+def load_plugins(diagnostics: Diagnostics, folder: Path | None) -> None:
+    """Load the plug-ins that a study names, and report those that cannot be used.
+
+    Paths of files are relative to `folder`; if it is None, files are left out.
+    """
+    named = as_table(diagnostics.data.get("study")).get("plugins", ())
+    named = [named] if isinstance(named, str) else named if isinstance(named, list) else []
+    for index, plugin in enumerate(named):
+        if not isinstance(plugin, str):
+            continue  # `StudySettings` reports it
+        located = locate_plugin(plugin, folder or Path())
+        if folder is None and isinstance(located, Path):
+            continue
+        try:
+            load_plugin(located)
+        except PluginError as error:
+            diagnostics.report(("study", "plugins", index), str(error))
 
 
 def _names_own_corpus(diagnostics: Diagnostics) -> bool:
@@ -390,6 +419,8 @@ def read_size(diagnostics: Diagnostics) -> tuple[StudySettings, int, int]:
     trial counts as held back.
     """
     _check_tables(diagnostics)
+    path = diagnostics.document.path
+    load_plugins(diagnostics, None if path is None else path.parent)
     found = _read_design(diagnostics)
     trials = sum(map(len, found.design.blocks())) * len(found.design.factors[SEED])
     held = () if diagnostics.faults else (each.count_held(found.design) for each in found.expansions.values())

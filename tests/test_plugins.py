@@ -75,6 +75,54 @@ def test_modules_beside_a_plug_in_that_it_imports_are_reported_once(write, caplo
     assert [record.message for record in caplog.records] == [told]
 
 
+@pytest.fixture
+def extras(tmp_path, monkeypatch):
+    """Return a folder in place of that of the plug-ins that come with the package."""
+    folder = tmp_path / "extras"
+    folder.mkdir()
+    monkeypatch.setattr("activemem.plugins.EXTRAS", folder)
+    return folder
+
+
+def test_a_name_is_that_of_a_plug_in_of_this_package(extras, golden):
+    (extras / "shipped.py").write_text(METRIC.format(name="shipped_metric"), encoding="utf-8")
+    (extras / "other.py").write_text("1 / 0", encoding="utf-8")
+    assert load_plugin("shipped") is load_plugin(extras / "shipped.py")
+    assert METRICS.owner("shipped_metric") == "shipped.py"
+    with golden.raises(PluginError):
+        load_plugin("other")
+    with golden.raises(PluginError):
+        load_plugin("shiped")
+
+
+def test_a_study_names_its_plug_ins_which_load_with_it(extras, tmp_path, golden):
+    metric = METRIC.replace(', kinds=["regression"]', "")
+    (extras / "shipped.py").write_text(metric.format(name="shipped_metric"), encoding="utf-8")
+    (tmp_path / "below").mkdir()
+    (tmp_path / "mine.py").write_text(metric.format(name="mine"), encoding="utf-8")
+    table = [{"name": "both", "rows": "seed", "value": ["mine", "shipped_metric"]}]
+    keys = {"study": {"plugins": ["shipped", "../mine.py"]}, "table": table}
+    keys |= {"model": {"recipe": "conv(k=3)"}, "task": {"name": "not"}}
+    file = tmp_path / "below" / "mine.toml"
+    file.write_text(study_text(**keys), encoding="utf-8")
+    study = load_study(file)
+    assert {"mine", "shipped_metric"} <= {*METRICS}
+    bare = study_text(**{**keys, "study": {}})
+    assert [trial.id for trial in study.trials] == [trial.id for trial in load_study(bare).trials]
+    file.write_text(study_text(**{**keys, "study": {"plugins": ["shiped", "mine.py", 3]}}), encoding="utf-8")
+    unload_plugin(tmp_path / "mine.py")
+    with pytest.raises(StudyError) as error:
+        load_study(file)
+    golden(str(error.value).replace(str(tmp_path), "FOLDER"))
+
+
+def test_an_unknown_name_that_is_a_plug_in_of_this_package_is_recognised(extras):
+    (extras / "shipped.py").write_text(METRIC.format(name="shipped"), encoding="utf-8")
+    table = [{"name": "it", "rows": "seed", "value": "shipped"}]
+    with pytest.raises(StudyError, match=re.escape("activemem.load_plugin('shipped')")):
+        load_study(study_text(table=table))
+
+
 def test_the_names_of_a_broken_plug_in_are_withdrawn(write):
     path = write("broken.py", METRIC.format(name="half") + "\n1 / 0\n")
     with pytest.raises(PluginError, match=re.escape("broken.py:9: ZeroDivisionError: division by zero")):

@@ -30,7 +30,7 @@ def show(as_json: JsonOption = False) -> None:
             name: place if storage.is_address(place) else str(Path(place).resolve())
             for name, place in found.track.items()
         },
-        "plugins": [str(path.resolve()) for path in found.plugins],
+        "plugins": [each if isinstance(each, str) else str(each.resolve()) for each in found.plugins],
     }
     values = found.values.model_dump() | folders
     if as_json:

@@ -21,7 +21,7 @@ from ...studies.catalog.optimisers import OPTIMIZERS, SCHEDULES
 from ...studies.catalog.samplers import SAMPLERS, SCHEDULERS
 from ...studies.catalog.tasks import TASKS, AlgorithmicTask, GeneratedTask, require_task, task_names
 from ...studies.catalog.train_parts import CALLBACKS, LOSS_TERMS
-from ...studies.presentation.kinds import Role, find_kind, kinds_of
+from ...studies.presentation.kinds import PLUGIN_KINDS, Role, find_kind, kinds_of
 from ...studies.schema.reported_metrics import task_metrics
 from ...studies.schema.search_settings import scheduler_keys
 from ...studies.schema.settings import DESIGNS, find_design
@@ -126,8 +126,8 @@ def _titles(kind: str) -> dict[str, str]:
     """Return a short description of each design, kind of table, or kind of figure."""
     if kind == "designs":
         return {name: find_design(name).title for name in DESIGNS}
-    return {  # the first line of the docstring is `[[table]] kind = "points"`: then what the table shows
-        name: (model.__doc__ or "").partition("\n")[0].partition(": ")[2].removesuffix(".")
+    return {  # the first line of a docstring, which may begin with `[[table]] kind = "points"`:
+        name: re.sub(r"^`\[\[.*?: ", "", (model.__doc__ or "").partition("\n")[0]).removesuffix(".")
         for name, model in kinds_of(_ROLES[kind]).items()
     }
 
@@ -230,7 +230,9 @@ def name_page(kind: str, name: str) -> blocks.BlockPage | TaskEntry | MetricEntr
         )
     if kind in STUDY_KEYS:
         title, source = _titles(kind)[name], find_design(name).source if kind == "designs" else ""
-        return NameEntry(kind=kind, key=STUDY_KEYS[kind], name=name, title=title, source=source, owner=OWN)
+        registry = PLUGIN_KINDS[_ROLES[kind]] if kind in _ROLES else None
+        owner = registry.owner(name) if registry is not None and name in registry else OWN
+        return NameEntry(kind=kind, key=STUDY_KEYS[kind], name=name, title=title, source=source, owner=owner)
     key, registry = REGISTRIES[kind]
     title, source = getattr(registry[name], "title", None), registry[name].source
     return NameEntry(kind=kind, key=key, name=name, title=title, source=source, owner=registry.owner(name))

@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from ...grammar.canonical import render
-from ...plugins import DIGEST_LENGTH, PluginError, loaded_files
+from ...plugins import DIGEST_LENGTH, PluginError, loaded_files, plugin_path
 from ...storage.rows import has_trial
 from ...studies.catalog.metrics import METRICS
 from ...studies.planning.plan import (
@@ -169,9 +169,13 @@ def _plain_text(value: object) -> str:
 
 
 def reproduce(inputs: Snapshot) -> Mapping[str, object]:
-    """Return the commands that reproduce the results, the study file and the loaded plug-in files."""
-    study, file, plugins = inputs.study, study_file_name(inputs.study), loaded_files()
-    command = partial(command_line, plugin=[each.path.name for each in plugins])
+    """Return the commands that reproduce the results, the study file and the plug-in files of the user."""
+    study, file = inputs.study, study_file_name(inputs.study)
+    named = {plugin_path(each).resolve() for each in study.plugins}
+    given = [each for each in loaded_files() if each.path not in named]
+    command = partial(
+        command_line, plugin=[each.argument if each.is_extra else each.path.name for each in given]
+    )
     is_grown = study.asks_for_seeds and bool(inputs.status.added)
     lines = [command("study", "run", file, set=study.document.overrides, until_decided=is_grown)]
     lines += [command("table", "render", study.name, published=bool(study.paper))] if study.tables else []
@@ -182,7 +186,11 @@ def reproduce(inputs: Snapshot) -> Mapping[str, object]:
         "text": study.document.text,
         "packaged": file == study.name,
         "file": file,
-        "plugins": {each.path.name: (each.digest[:DIGEST_LENGTH], each.source) for each in plugins},
+        "plugins": {
+            each.path.name: (each.digest[:DIGEST_LENGTH], each.source)
+            for each in loaded_files()
+            if not each.is_extra
+        },
         "commands": "\n".join(lines),
     }
 

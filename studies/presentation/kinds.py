@@ -2,23 +2,24 @@
 
 A kind is one module of `reporting/kinds/` with the kind's name. It has `TABLE`, `CURVE` or both: a class with
 the keys of such a `[[table]]` or `[[curve]]`, their checks, and the method that makes the result. Modules are
-found by name, so that a study loads only the kinds that it uses.
+found by name, so that a study loads only the kinds that it uses. Plug-ins register further kinds.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import Field
 
 from ...errors import nearest, nearest_hint
+from ...plugins import OWN, PluginError, Registry, check_part, contract_faults
 from ..catalog.metrics import METRICS_AND_COSTS, TUNED_METRICS, is_timed, metric_family, unknown_metric
 from ..schema.design import MAX_TRIALS, Design
 from ..schema.factors import (
@@ -36,7 +37,7 @@ from ..schema.reported_metrics import course_fault, missing_metric, spending_fau
 from ..schema.settings import Level, Name
 from ..text.document import Diagnostics
 from ..text.key_synonyms import FORMER_NAMES
-from ..text.strict_model import InvalidTableError, StrictModel, format_value, validate
+from ..text.strict_model import InvalidTableError, StrictModel, format_value, key_descriptions, validate
 from ..text.toml_positions import KeyPath
 from ..text.units import listed
 
@@ -199,6 +200,12 @@ class CurveKind(ResultKeys):
 
 _KINDS = "...reporting.kinds"
 
+PLUGIN_KINDS: Mapping[Role, Registry[Any]] = {
+    "table": Registry("kind of tables"),
+    "curve": Registry("kind of figures"),
+}
+"""The kinds of plug-ins, by name."""
+
 
 @cache
 def _module_names() -> tuple[str, ...]:
@@ -208,14 +215,39 @@ def _module_names() -> tuple[str, ...]:
 def find_kind(role: Role, name: str) -> type[TableKind | CurveKind] | None:
     """Return the class of a kind such as "cells", or None. `role` selects tables or figures."""
     if name not in _module_names():
-        return None
+        return PLUGIN_KINDS[role].get(name)
     return getattr(import_module(f"{_KINDS}.{name}", __package__), role.upper(), None)
 
 
 def kinds_of(role: Role) -> dict[str, type[TableKind | CurveKind]]:
     """Return the classes of all kinds of tables or of figures, by name. Every class is imported."""
-    found = {name: find_kind(role, name) for name in _module_names()}
+    found = {name: find_kind(role, name) for name in (*_module_names(), *PLUGIN_KINDS[role])}
     return {name: kind for name, kind in found.items() if kind is not None}
+
+
+KindT = TypeVar("KindT", bound=ResultKeys)
+
+
+def register_kind(name: str) -> Callable[[type[KindT]], type[KindT]]:
+    """Return a decorator that registers a kind of tables or figures under a name.
+
+    The class is a subclass of PluginTable or PluginFigure. Raise PluginError for a taken name, and for keys
+    without a meaning.
+    """
+
+    def register(cls: type[KindT]) -> type[KindT]:
+        role: Role = "table" if isinstance(cls, type) and issubclass(cls, TableKind) else "curve"
+        faults = contract_faults(cls, CurveKind if role == "curve" else TableKind)
+        if not faults:
+            undescribed = cls.model_fields.keys() - key_descriptions(cls)
+            faults = [f"{key}: expected a docstring below it" for key in sorted(undescribed)]
+        check_part(faults)
+        if name in _module_names():
+            raise PluginError(f"the {PLUGIN_KINDS[role].kind} '{name}' is already defined by {OWN}")
+        PLUGIN_KINDS[role].register(name, cls)
+        return cls
+
+    return register
 
 
 def find_levels(named: Any, levels: Sequence[Level]) -> Any:  # noqa: ANN401 -- TOML holds anything

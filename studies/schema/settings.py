@@ -350,6 +350,8 @@ class StudySettings(StrictModel, table="study"):
     """the question of the study, on one line"""
     paper: str | None = None
     """the paper whose published numbers are shown next to the study's own"""
+    plugins: Names = ()
+    """plug-ins that the study needs: names of installed ones such as `fla`, or files relative to this file"""
     small: bool = False
     """whether its models or trainings are smaller than the paper's; verdicts on the paper's claims then read
     `confirmed in small`"""

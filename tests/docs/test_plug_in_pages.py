@@ -12,10 +12,17 @@ from ..forked_commands import run_command, run_program
 from ..study_texts import study_text
 
 FOLDER = Path(__file__).parents[2] / "docs" / "how-to"
-PAGES = ("plug-ins", "plug-ins-tasks", "plug-ins-training", "plug-ins-loss", "plug-ins-results")
+PAGES = (
+    "plug-ins",
+    "plug-ins-tasks",
+    "plug-ins-training",
+    "plug-ins-loss",
+    "plug-ins-results",
+    "plug-ins-kinds",
+)
 PAGE = "".join((FOLDER / f"{name}.md").read_text(encoding="utf-8") for name in PAGES)
 FILES = dict(re.findall(r"^```(?:python|toml)\n# (\S+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
-BLOCK, CENTRED, COMMANDS, RECALL, BOTTLES, MOVING, QUIET, PROBING, ORG, SEARCHING = re.findall(
+BLOCK, CENTRED, COMMANDS, RECALL, BOTTLES, MOVING, QUIET, PROBING, ORG, SEARCHING, KINDS = re.findall(
     r"^```\n(activemem .*?)^```$", PAGE, re.DOTALL | re.MULTILINE
 )
 
@@ -183,6 +190,38 @@ def test_a_probe_measures_trained_models_once(folder):
     assert "4 stored before" in again.stderr
     (folder / "certainty.py").write_text(FILES["certainty.py"] + "# edited\n", encoding="utf-8")
     assert "4 of 4 trials probed" in command(folder, PROBING.splitlines()[1]).stderr
+
+
+def test_a_study_names_the_file_with_its_kinds_of_table_and_figure(folder):
+    run, table, curve = (command(folder, line) for line in KINDS.splitlines())
+    assert (run.returncode, table.returncode, curve.returncode) == (0, 0, 0), run.stderr + table.stderr
+    assert "Loss in training at the length reached, nats per token: range over seeds." in " ".join(
+        table.stdout.split()
+    )
+    assert re.search(r"^  conv\(k=3\) +\d\.\d+ +\d\.\d+$", table.stdout, re.MULTILINE)
+    assert (folder / "ends-every.png").stat().st_size > 1000
+    drawn = json.loads(command(folder, "activemem curve render ends --json").stdout)
+    assert len(drawn["curves"][0]["panels"][0]["content"]["data"]) == 4
+    # a store alone may be somebody else's: it loads no file
+    (folder / "ends.toml").unlink()
+    shown = command(folder, "activemem table render ends")
+    assert (shown.returncode, "unknown kind 'extremes'" in shown.stderr) == (2, True)
+    assert command(folder, "activemem table render ends --plugin extremes.py").returncode == 0
+
+
+def test_a_kind_without_its_library_says_how_to_install_it_and_other_faults_have_a_line(folder):
+    path, text = folder / "extremes.py", FILES["extremes.py"]
+    assert command(folder, KINDS.splitlines()[0]).returncode == 0
+    line = "        values, rows = results.values(self.value), []\n"
+    path.write_text(text.replace(line, f"        import not_here.part\n{line}"), encoding="utf-8")
+    shown = command(folder, "activemem table render ends.toml")
+    assert shown.returncode == 0, shown.stderr
+    told = "This needs not_here, which is not installed: pip install not_here"
+    assert told in " ".join(shown.stdout.split())
+    path.write_text(text.replace("results.values(self.value), []", "1 / 0, []"), encoding="utf-8")
+    shown = command(folder, "activemem table render ends.toml")
+    number = text[: text.index(line)].count("\n") + 1
+    assert f"extremes.py:{number}: kind 'extremes': ZeroDivisionError" in shown.stderr
 
 
 def test_without_its_plug_in_the_metric_of_the_study_is_unknown(folder):

@@ -17,6 +17,8 @@ from ....errors import replace_unprintable
 from ....studies.text.units import abbreviate_all
 
 if TYPE_CHECKING:
+    from cycler import Cycler
+
     from ..curve import Line
 
 ACCENT = "#d55e00"
@@ -74,6 +76,14 @@ def line_strokes(lines: Sequence[Line]) -> dict[str, Stroke]:
         else alone or strokes[(line.number - (accent is not None and accent < line.number)) % len(strokes)]
         for line in lines
     }
+
+
+def line_cycle() -> Cycler:
+    """Return the strokes of lines without an accented one, for matplotlib axes that lines are drawn into."""
+    from matplotlib import cycler  # noqa: PLC0415 -- slow to load, and data do without it
+
+    colors, dashes, widths = zip(*_COLORED_STROKES, strict=True)
+    return cycler(color=colors, linestyle=dashes, linewidth=widths)
 
 
 TITLE, TEXT, TICK, SMALL = 8.5, 8.0, 7.0, 5.5
