@@ -22,7 +22,6 @@ from ..grammar import BudgetShare, Cardinality, Fault
 from ..reporting.claims.verdicts import ClaimResult
 from ..reporting.kept_models import KeptModel
 from ..reporting.manuscript.paper_file import PaperNumber
-from ..reporting.manuscript.text_check import UnmatchedNumeral
 from ..reporting.missing_ablations import RequestCost
 from ..reporting.paper import PaperSheet
 from ..reporting.recipes.breakdown import RecipeCosts
@@ -450,9 +449,9 @@ _PAGES: Sequence[tuple[str, Any]] = (
     _page("curve render", "The numbers that the figures of a study show.", curves=_Rows),
     _page(
         "report build",
-        "The files of a report. The last file is the page or the section itself.",
+        "The file of a report.",
         study=str,
-        files=Sequence[Path],
+        file=Path,
     ),
     _page(
         "claim check",
@@ -475,15 +474,6 @@ _PAGES: Sequence[tuple[str, Any]] = (
         "The files of the user's own paper, and the numbers in its text by name.",
         files=Sequence[Path],
         numbers=Mapping[str, PaperNumber],
-    ),
-    _page(
-        "paper check",
-        "The faults of a paper's text and of its generated files. `numbers` counts the numbers that the text "
-        "quotes by name, and `files` the generated files. `unmatched` are numerals that equal no number.",
-        faults=_Faults,
-        numbers=int,
-        files=int,
-        unmatched=Sequence[UnmatchedNumeral],
     ),
     ("store check", StoreCheck),
     ("store repair", StoreCheck),

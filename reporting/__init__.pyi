@@ -37,14 +37,12 @@ from .kept_models import model_file_of_trial as model_file_of_trial
 from .kinds.points import PointsTable as PointsTable
 from .manuscript.files import write_paper as write_paper
 from .manuscript.paper_file import read_manuscript as read_manuscript
-from .manuscript.text_check import check_text as check_text
 from .missing_ablations import MissingError as MissingError
 from .missing_ablations import find_missing as find_missing
 from .outcomes import complete_outcomes as complete_outcomes
 from .outcomes import load_outcomes as load_outcomes
 from .outcomes import old_values_sentences as old_values_sentences
 from .outcomes import provenance as provenance
-from .page import latex_section as latex_section
 from .paper import paper_sheet as paper_sheet
 from .paper import paper_tables as paper_tables
 from .paper import papers as papers

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from .claims.verdicts import ClaimResult
     from .curves.curve import Curve
     from .kept_models import KeptModel
-    from .page import LatexSection
     from .tables.table import Table
 
 SpecT = TypeVar("SpecT", bound=ResultKeys)
@@ -274,10 +273,6 @@ class StudyResults:
     def report(self) -> str:
         """Return the study and its results as one self-contained HTML page."""
         return reporting.report(self.study, self.store)
-
-    def latex_section(self, form: str = "latex") -> LatexSection:
-        """Return a section of a paper with tables, figures, claims and provenance."""
-        return reporting.latex_section(self.study, self.store, form=form)
 
     def __repr__(self) -> str:
         study = self.study

@@ -8,17 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ... import cli, reporting, studies
-from ...errors import ActivememError
-from ...studies.text.errors import command_line
-from ...studies.text.units import plural
 from ..json_output import print_page
 from ..options import JsonOption, ResultsOption
 from ..output import EXIT_FAILED, output_width, print_stderr, print_stdout, waiting
 
 if TYPE_CHECKING:
     from ...reporting.manuscript.paper_file import Manuscript
-
-_SHOWN = 5  # numerals that were not checked
 
 app = typer.Typer(help="Compare results with a paper, or write your own paper.", no_args_is_help=True)
 
@@ -90,60 +85,6 @@ def build(
         print_page("paper build", files=files, numbers=found.numbers)
     else:
         print_stdout("\n".join(map(str, files)))
-
-
-@app.command()
-def check(
-    text: Annotated[Path, typer.Argument(metavar="TEXT", dir_okay=False, help="The LaTeX file.")],
-    *,
-    paper: Annotated[
-        Path | None,
-        typer.Option(
-            "--paper",
-            metavar="FILE",
-            dir_okay=False,
-            help="The TOML file of the paper (default: paper.toml beside TEXT, else in this folder).",
-        ),
-    ] = None,
-    results: ResultsOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    r"""Check that every number in a paper's text agrees with the store.
-
-    In the text, \am{NAME} prints the number that FILE calls NAME. The command reports a NAME that FILE does
-    not have, a number that is infinite, without results or with fewer seeds than its study, a table with
-    cells that lack trials, files of your own data without a licence, and generated files that are missing or
-    out of date. It also reports a line that spells out the value of a NAME instead of \am{NAME}, a value of
-    an earlier build, or a number in a table. To spell it out on purpose, end the line with the comment `% am:
-    NAME`; then the command checks that the value is current. Files that the text includes are checked too.
-    Without a fault, it lists numerals that equal no result. Exits with 1 if there is a fault.
-    """
-    if paper is None:
-        beside, here = text.parent / "paper.toml", Path("paper.toml")
-        paper = next((each for each in (beside, here) if each.is_file()), None)
-        if paper is None:
-            places = " and ".join(dict.fromkeys(map(str, (beside, here))))
-            raise ActivememError(f"{places}: no such file; name the paper's file with --paper FILE")
-    found = _read(paper, results)
-    checked = reporting.check_text(found, text)
-    wrong = checked.faults
-    if as_json:
-        print_page("paper check", checked)
-    elif wrong:
-        print_stdout("\n\n".join(map(str, wrong)))
-        if wrong[-1].source == str(found.folder):
-            command = command_line("paper", "build", str(paper), results=results)
-            print_stderr(f"\nwrite the generated files again: {command}")
-    else:
-        counts = f"{plural(checked.numbers, 'named number')} and {plural(checked.files, 'generated file')}"
-        print_stdout(f"{text}: no fault; {counts} agree with the store")
-        if others := checked.unmatched:
-            shown = ", ".join(f"{each.text} ({each.file}:{each.line})" for each in others[:_SHOWN])
-            more = f" and {len(others) - _SHOWN:,} more" if len(others) > _SHOWN else ""
-            count = plural(len(others), "numeral")
-            print_stdout(f"not checked: {count} with decimals, equal to no result: {shown}{more}")
-    if wrong:
-        raise typer.Exit(EXIT_FAILED)
 
 
 def _read(paper: Path, results: str | None) -> Manuscript:

@@ -6,7 +6,7 @@ import contextlib
 import errno
 import socket
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -16,9 +16,6 @@ from ..environment import TOKEN_VARIABLE
 from ..json_output import print_page
 from ..options import JsonOption, LastRunStudy, ResultsOption
 from ..output import prepare_output, print_piece, print_stderr, print_stdout, waiting
-
-ReportFormat = Literal["html", "latex", "siunitx"]
-"""The formats of a report."""
 
 app = typer.Typer(help="Write a report of a study as one page.", no_args_is_help=True)
 
@@ -32,51 +29,31 @@ def build(
         typer.Option(
             metavar="FILE",
             dir_okay=False,
-            help="The output file (default: STUDY.html or STUDY.tex in the working directory).",
+            help="The output file (default: STUDY.html in the working directory).",
         ),
     ] = None,
-    report_format: Annotated[
-        ReportFormat,
-        typer.Option(
-            "--format",
-            help="html: an HTML page; latex: a LaTeX section; siunitx: a LaTeX section whose tables use "
-            "the package siunitx to align numbers.",
-        ),
-    ] = "html",
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    r"""Write a study and its results as an HTML page or a LaTeX section, and print the file names.
+    """Write a study and its results as an HTML page, and print the name of the file.
 
     The page begins with the study's question and the answer: claims, tables and figures. Then come its
     design, status, failures, recipes, provenance, the commands to reproduce the study, and the settings. The
-    page includes the texts of the study file and of all loaded plug-in files. The LaTeX section has tables,
-    figures (PDF files next to it), claims and provenance. Include it with \input in a paper that uses the
-    class of NeurIPS, ICML or ACL. Exits with 1 if the store has no results.
+    page includes the texts of the study file and of all loaded plug-in files. Exits with 1 if the store has
+    no results.
     """
     found = cli.open_results(study, results)
     cli.require_results(found, "report", "build")
-    suffixes = ("", ".html", ".htm") if report_format == "html" else ("", ".tex")
-    if out is not None and out.suffix.lower() not in suffixes:
-        expected = f"expected a name in {suffixes[1]} for --format {report_format}"
-        raise typer.BadParameter(f"--out: {expected}, got '{out}'")
-    path = out or Path(f"{found.study.name}.{'html' if report_format == 'html' else 'tex'}")
+    if out is not None and out.suffix.lower() not in ("", ".html", ".htm"):
+        raise typer.BadParameter(f"--out: expected a name in .html, got '{out}'")
+    path = out or Path(f"{found.study.name}.html")
     prepare_output(path)  # before drawing, so that a wrong path fails early
-    files: list[Path] = []
     with waiting(f"making {path}"):
-        if report_format == "html":
-            write_file(path, found.report())
-        else:
-            section = found.latex_section(report_format)
-            write_file(path, section.text)
-            for name, drawn in section.figures.items():
-                write_file(path.with_name(name), drawn)
-                files.append(path.with_name(name))
-    files.append(path)
+        write_file(path, found.report())
     if as_json:
-        print_page("report build", study=found.study.name, files=files)
+        print_page("report build", study=found.study.name, file=path)
     else:
-        print_stdout("\n".join(map(str, files)))
+        print_stdout(str(path))
 
 
 DEFAULT_PORT = 8765

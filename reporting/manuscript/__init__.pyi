@@ -1,4 +1,3 @@
 from .files import paper_files as paper_files
 from .files import write_paper as write_paper
 from .paper_file import read_manuscript as read_manuscript
-from .text_check import check_text as check_text

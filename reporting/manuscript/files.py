@@ -1,13 +1,10 @@
 r"""The files of a paper: tables, figures, appendix, computing time, licences and numbers.
 
 A file depends only on paper.toml, the studies and the store. It has no date and no version of this program.
-So a file is stale if, and only if, the store now gives another one. Drawings are compared by the record of
-the build, since they differ between machines.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -23,9 +20,11 @@ from ...studies.catalog.metrics import COSTS
 from ...studies.planning.trials_to_run import own_costs
 from ...studies.schema.factors import one_line
 from ...studies.text.units import format_duration, plural
-from ..curves.curve import Curve
 from ..outcomes import program_words
-from ..page.latex_section import (
+from ..page.section_study import iter_settings, settings
+from ..snapshot import Snapshot
+from ..tables.render.latex import escape
+from .latex_parts import (
     breakable,
     claim_lines,
     draw_bare,
@@ -35,21 +34,13 @@ from ..page.latex_section import (
     table_float,
     varied_line,
 )
-from ..page.section_study import iter_settings, settings
-from ..snapshot import Snapshot
-from ..tables.render.latex import escape
-from ..tables.table import CellStatus, Table
 from .paper_file import Manuscript, PaperNumber, own_files
-from .record import RECORD, encode_build_record, read_record
 
 NUMBERS = "numbers.tex"
 UNKNOWN = r"\textbf{??}"
 """The text that is printed for a number that is unknown or has no value."""
 
-_LACKING = (CellStatus.PARTIAL, CellStatus.BEGUN, CellStatus.PENDING, CellStatus.MISSING)
-
 _HEADER = "% Written by activemem paper build; do not edit."
-_FLOAT = re.compile(r"\d+\.\d+(e[+-]?\d+)?")
 _DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{20,}\b")
 # an unknown name expands to the macro `am:??`, which prints ?? and warns, also inside captions
 _MACRO = (
@@ -60,15 +51,14 @@ _MACRO = (
 )
 
 
-def paper_files(paper: Manuscript, *, drawn: bool = True) -> dict[str, bytes]:
+def paper_files(paper: Manuscript) -> dict[str, bytes]:
     """Return a mapping from the path of each file in the paper's folder to its contents.
 
-    Without `drawn`, which takes most of the time, drawings are empty. Raises TableError or CurveError if a
-    table or a figure does not fit its study.
+    Raises TableError or CurveError if a table or a figure does not fit its study.
     """
     files = dict[str, bytes]()
     for now in paper.studies:
-        files |= _study_files(paper, now, drawn=drawn)
+        files |= _study_files(paper, now)
     texts = {
         NUMBERS: _numbers(paper.numbers),
         "appendix.tex": (line for now in paper.studies for line in _appendix(now)),
@@ -78,14 +68,13 @@ def paper_files(paper: Manuscript, *, drawn: bool = True) -> dict[str, bytes]:
 
 
 def write_paper(paper: Manuscript) -> list[Path]:
-    """Write the files of a paper and the record of this build, and return their paths.
+    """Write the files of a paper, and return their paths.
 
     Delete files of an earlier build that no longer belong to the paper. Raises as `paper_files` does.
     """
     files = paper_files(paper)
-    for path in leftover_files(paper, files):
+    for path in _leftover_files(paper, files):
         path.unlink()
-    files[RECORD] = encode_build_record(files, paper.numbers, read_record(paper.folder))
     for name, content in files.items():
         path = paper.folder / name
         if not path.is_file() or path.read_bytes() != content:
@@ -93,7 +82,7 @@ def write_paper(paper: Manuscript) -> list[Path]:
     return [paper.folder / name for name in files]
 
 
-def leftover_files(paper: Manuscript, files: Collection[str]) -> list[Path]:
+def _leftover_files(paper: Manuscript, files: Collection[str]) -> list[Path]:
     """Return the files of an earlier build that are not among the paper's current `files`."""
     written = (each for each in paper.folder.rglob("*.tex") if each.read_bytes().startswith(_HEADER.encode()))
     stale = [each for each in written if each.relative_to(paper.folder).as_posix() not in files]
@@ -105,50 +94,21 @@ def _encode(lines: Iterable[str]) -> bytes:
     return "\n".join([_HEADER, *lines, ""]).encode()
 
 
-def _study_files(paper: Manuscript, now: Snapshot, *, drawn: bool) -> Iterator[tuple[str, bytes]]:
+def _study_files(paper: Manuscript, now: Snapshot) -> Iterator[tuple[str, bytes]]:
     """Yield the path and content of each table and figure of a study. Figures need results in the store."""
     study, keys = now.study, paper.keys
-    for table in _study_tables(paper, now):
-        yield f"{_table_stem(now, table)}.tex", _encode([table_float(study, table, keys.paper.format)])
+    shown_tables = keys.tables.get(study.name, [each.name for each in study.tables])
+    for table in now.tables([each for each in study.tables if each.name in shown_tables]):
+        name = file_stem(f"{study.name}/table-{table.name}")
+        yield f"{name}.tex", _encode([table_float(study, table, keys.paper.format)])
     shown = keys.figures.get(study.name, [each.name for each in study.curves])
     specs = [each for each in study.curves if each.name in shown]
     for curve in now.curves(specs) if len(now.own_outcomes) else ():
         name = file_stem(f"{study.name}/figure-{curve.name}")
-        yield f"{name}.pdf", draw_bare(curve, "pdf") if drawn else b""
-        yield f"{name}.svg", draw_bare(curve, "svg") if drawn else b""
+        yield f"{name}.pdf", draw_bare(curve, "pdf")
+        yield f"{name}.svg", draw_bare(curve, "svg")
         written = figure_float(study, curve, f"{keys.paper.folder}/{name}.pdf")
-        yield f"{name}.tex", _encode([r"% \usepackage{graphicx}", f"% data {_hash(curve)}", written])
-
-
-def _study_tables(paper: Manuscript, now: Snapshot) -> list[Table]:
-    tables = now.study.tables
-    shown = paper.keys.tables.get(now.study.name, [each.name for each in tables])
-    return now.tables([each for each in tables if each.name in shown])
-
-
-def tables_by_file(paper: Manuscript) -> dict[str, Table]:
-    """Return the tables of a paper, each by the stem of its file."""
-    return {_table_stem(now, table): table for now in paper.studies for table in _study_tables(paper, now)}
-
-
-def incomplete_tables(tables: Mapping[str, Table]) -> dict[str, str]:
-    """Return a text for each table with cells that lack trials, by the stem of its file."""
-    found = dict[str, str]()
-    for stem, table in tables.items():
-        statuses = [cell.status for cells in table.cells for cell in cells]
-        if lacking := sum(status in _LACKING for status in statuses):
-            found[stem] = f"{lacking} of the table's {plural(len(statuses), 'cell')} lack trials"
-    return found
-
-
-def _table_stem(now: Snapshot, table: Table) -> str:
-    return file_stem(f"{now.study.name}/table-{table.name}")
-
-
-def _hash(curve: Curve) -> str:
-    """Return a hash of a figure's data, whose numbers are rounded so that it is the same on all machines."""
-    text = _FLOAT.sub(lambda number: f"{float(number[0]):.6g}", repr((curve.x, curve.y, curve.panels)))
-    return hashlib.sha256(text.encode()).hexdigest()
+        yield f"{name}.tex", _encode([r"% \usepackage{graphicx}", written])
 
 
 def _numbers(numbers: Mapping[str, PaperNumber]) -> Iterator[str]:
@@ -158,10 +118,10 @@ def _numbers(numbers: Mapping[str, PaperNumber]) -> Iterator[str]:
         if number.source != text:
             text = number.source
             yield f"% {one_line(text)}"
-        yield rf"\expandafter\def\csname am:{name}\endcsname{{{latex_number(number)}}}"
+        yield rf"\expandafter\def\csname am:{name}\endcsname{{{_latex_number(number)}}}"
 
 
-def latex_number(number: PaperNumber) -> str:
+def _latex_number(number: PaperNumber) -> str:
     """Return the LaTeX code that prints a number, both in text and in formulas."""
     if number.text is None:
         return UNKNOWN
@@ -225,12 +185,6 @@ def _compute(studies: Sequence[Snapshot]) -> Iterator[str]:
 
 def _hours(rows: pl.DataFrame) -> str:
     return format_duration(fsum(rows["seconds"]))
-
-
-def unlicensed_files(paper: Manuscript) -> list[str]:
-    """Return the names of the user's own data files without a licence in `paper.toml`."""
-    names = dict.fromkeys(path.name for now in paper.studies for path in own_files(now.study))
-    return [name for name in names if name not in paper.keys.licences]
 
 
 def _data(paper: Manuscript) -> Iterator[str]:

@@ -113,14 +113,13 @@ class PaperNumber:
     `text` is None if the store has no value for it.
 
     `source` is its expression with study and number of seeds, `gaps` says which trials are missing, and
-    `bias` how the choice of its levels biases it. `missing_seeds` is how many of the study's seeds it lacks.
+    `bias` how the choice of its levels biases it.
     """
 
     text: str | None
     source: str
     gaps: str
     bias: str
-    missing_seeds: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,7 +294,6 @@ def _numbers(checked: ClaimResult, claim: Claim, now: Snapshot) -> Iterator[tupl
             pass
     gaps = "; ".join(format_missing([found])) or ("" if found.effect_text else "not run")
     counted = _is_counted(claim, study)
-    missing = 0 if counted else max(0, len(study.seeds) - found.n)
     origin = "counted from the settings" if counted else plural(found.n, "seed")
     source = f"{claim.spec.holds} ({study.name}, {origin})"
     texts = {"": found.effect_text or None}
@@ -305,7 +303,7 @@ def _numbers(checked: ClaimResult, claim: Claim, now: Snapshot) -> Iterator[tupl
         texts |= {".n": str(found.n)}
     for suffix, text in texts.items():
         name = f"{claim.spec.name}{suffix}"
-        yield name, PaperNumber(text=text, source=source, gaps=gaps, bias=claim.bias, missing_seeds=missing)
+        yield name, PaperNumber(text=text, source=source, gaps=gaps, bias=claim.bias)
 
 
 def _bounds(number: Number) -> tuple[float, float]:

@@ -5,11 +5,10 @@ from the shared `inputs`, or is None if it is empty. `section_study` has the que
 commands and the settings. `section_results` has claims, best points, tables, figures, status, failures and
 provenance.
 Templates in `templates/`, with `macros.html` and `style.css`, lay them out for light and dark, a screen, a
-phone and paper. `latex_section` writes the section of a paper from the same values.
+phone and paper.
 """
 
-from .latex_section import LatexSection, latex_section
 from .report import report
 from .section_study import leading_comment
 
-__all__ = ["LatexSection", "latex_section", "leading_comment", "report"]
+__all__ = ["leading_comment", "report"]

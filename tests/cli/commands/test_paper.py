@@ -1,4 +1,4 @@
-"""`activemem paper` prints the sheet of a published paper, and writes and checks the user's own."""
+"""`activemem paper` prints the sheet of a published paper, and writes the files of the user's own."""
 
 import json
 import re
@@ -127,43 +127,17 @@ missing = "max_length[task=reverse, mixer=conv(k=3)]"
 def paper(tiny):
     """Write a paper of the tiny study, six of whose trials are done."""
     Path("paper.toml").write_text(PAPER_TOML, encoding="utf-8")
-    Path("main.tex").write_text("Length \\am{length}.\n", encoding="utf-8")
     return make_partial_store(tiny, reason="disk is full")
 
 
-def test_a_paper_is_written_and_its_text_checked(run, paper, golden):
+def test_the_files_of_a_paper_are_written(run, paper):
     done = run("paper", "build")
-    written = ["numbers.tex", "appendix.tex", "compute.tex", "build.json"]
     assert done.exit_code == 0
-    assert done.stdout.splitlines()[-4:] == [f"generated/{name}" for name in written]
+    written = ["numbers.tex", "appendix.tex", "compute.tex"]
+    assert done.stdout.splitlines()[-3:] == [f"generated/{name}" for name in written]
     assert "missing: mixer=conv(k=3), task=reverse: 1 of 2 seeds failed" in done.stderr
-    told = run("paper", "check", "main.tex")
-    assert told.exit_code == 0
-    golden(told.stdout)
     page = json.loads(run("paper", "build", "paper.toml", "--json").stdout)
     assert page["numbers"]["missing"]["text"] is None
-
-
-def test_numerals_that_equal_no_result_are_listed(run, paper, golden):
-    run("paper", "build")
-    Path("main.tex").write_text("Adam has 0.9 and 0.999,\nso 1.1, 2.2, 3.3 and 4.4.\n", encoding="utf-8")
-    told = run("paper", "check", "main.tex")
-    assert told.exit_code == 0
-    golden(told.stdout)
-    page = json.loads(run("paper", "check", "main.tex", "--json").stdout)
-    assert (page["numbers"], len(page["unmatched"])) == (0, 6)
-    assert page["unmatched"][2] == {"file": "main.tex", "line": 2, "text": "1.1"}
-
-
-def test_a_paper_that_quotes_a_cell_with_missing_seeds_fails_its_check(run, tiny, golden):
-    for trial in load_study(tiny).trials[:5]:  # one of the two seeds of the quoted cell
-        store_outcome(trial, Store("results"))
-    Path("paper.toml").write_text(PAPER_TOML, encoding="utf-8")
-    Path("main.tex").write_text("Length \\am{length}.\n", encoding="utf-8")
-    assert run("paper", "build").exit_code == 0
-    told = run("paper", "check", "main.tex")
-    assert told.exit_code == 1
-    golden(told.stdout)
 
 
 def test_a_number_whose_level_a_test_metric_or_its_own_has_picked_is_said_to_be_biased(run):
@@ -178,50 +152,21 @@ def test_a_number_whose_level_a_test_metric_or_its_own_has_picked_is_said_to_be_
     numbers += 'own = { value = "dev_loss[mixer=sa]", over = "task", pick_by = "dev_loss" }\n'
     text = f'[paper]\nstudies = ["tiny.toml"]\n[numbers.tiny]\n{numbers}'
     Path("paper.toml").write_text(text, encoding="utf-8")
-    Path("main.tex").write_text("No number.", encoding="utf-8")
     store_outcome(load_study("tiny.toml").trials[0], Store("results"))
-    for told in (run("paper", "build"), run("paper", "check", "main.tex")):
-        biased = [line for line in told.stderr.splitlines() if "biased" in line]
-        assert biased == [
-            "test: The test split chose task (by test_loss), so the values are biased.",
-            "own: dev_loss itself chose task, so its values are biased.",
-        ]
+    biased = [line for line in run("paper", "build").stderr.splitlines() if "biased" in line]
+    assert biased == [
+        "test: The test split chose task (by test_loss), so the values are biased.",
+        "own: dev_loss itself chose task, so its values are biased.",
+    ]
 
 
-def test_a_paper_is_found_beside_its_text_and_a_missing_one_names_the_option(run, paper, monkeypatch):
+def test_a_file_of_an_earlier_build_that_no_longer_belongs_to_the_paper_is_removed(run, paper):
     run("paper", "build")
-    Path("main.tex").write_text("\\am{missing.low}\n", encoding="utf-8")
-    folder = Path.cwd()
-    (folder / "elsewhere").mkdir()
-    monkeypatch.chdir("elsewhere")
-    told = run("paper", "check", "../main.tex", "--results", str(folder / "results"))
-    assert told.exit_code == 1
-    words = " ".join(told.stdout.split())
-    assert re.search(r"'missing\.low' .* mixer=conv\(k=3\), task=reverse: 1 of 2 seeds", words)
-    (folder / "paper.toml").unlink()
-    told = run("paper", "check", "../main.tex")
-    assert (told.exit_code, "--paper FILE" in told.stderr) == (2, True)
-
-
-def test_a_changed_store_makes_the_paper_stale(run, paper):
-    run("paper", "build")
-    study = load_study("tiny.toml")
-    store_outcome(study.trials[-1], paper, value=50.0)
-    Path("main.tex").write_text("\\am{lenght} and 10.5.\n", encoding="utf-8")
-    told = run("paper", "check", "main.tex", "--paper", "paper.toml")
-    assert told.exit_code == 1
-    assert max(map(len, told.stdout.splitlines())) <= 80
-    assert "unknown number 'lenght'; nearest: length" in told.stdout
-    assert "tiny/table-table4.tex differs" in told.stdout
-    assert told.stderr.splitlines()[-1].endswith("activemem paper build paper.toml")
-    page = json.loads(run("paper", "check", "main.tex", "--json").stdout)
-    assert {each["file"] for each in page["faults"]} == {"main.tex", "generated"}
-    old = Path("generated/tiny/table-old.tex")
+    old, own = Path("generated/tiny/table-old.tex"), Path("generated/tiny/table-own.tex")
     old.write_bytes(old.with_stem("table-table4").read_bytes())
-    assert "tiny/table-old.tex no longer belongs" in run("paper", "check", "main.tex").stdout
+    own.write_text("by hand", encoding="utf-8")
     assert run("paper", "build").exit_code == 0
-    assert not old.exists()
-    assert "differs" not in run("paper", "check", "main.tex").stdout
+    assert (old.exists(), own.exists()) == (False, True)
 
 
 def test_a_study_by_its_name_is_the_last_run_whose_overrides_are_noted(run, paper, tiny):
@@ -245,16 +190,16 @@ def test_a_paper_of_an_edited_study_says_that_its_trials_are_stored(run, paper, 
     text = load_study(tiny).document.text
     paper.records.save("tiny", {"text": text, "overrides": []})
     Path(tiny).write_text(text.replace("lr = 0.01", "lr = 0.02"), encoding="utf-8")
-    for done in (run("paper", "build"), run("paper", "check", "main.tex")):
-        first, second = done.stderr.splitlines()
-        assert (done.exit_code, first.startswith("no trial of tiny with these settings")) == (1, True)
-        assert second == (
-            "the store has 7 trials of tiny as it last ran (train.optimizer.lr = 0.01, now 0.02); "
-            "to show them: activemem table render tiny"
-        )
+    done = run("paper", "build")
+    first, second = done.stderr.splitlines()
+    assert (done.exit_code, first.startswith("no trial of tiny with these settings")) == (1, True)
+    assert second == (
+        "the store has 7 trials of tiny as it last ran (train.optimizer.lr = 0.01, now 0.02); "
+        "to show them: activemem table render tiny"
+    )
 
 
-def test_a_wrong_paper_or_text_is_reported(run, paper, golden):
+def test_a_wrong_paper_is_reported(run, paper, golden):
     Path("paper.toml").write_text(PAPER_TOML.replace("tiny.toml", "tinny.toml"), encoding="utf-8")
     done = run("paper", "build")
     assert (done.exit_code, "nearest: tiny.toml" in done.stderr) == (2, True)

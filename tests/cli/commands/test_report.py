@@ -30,13 +30,14 @@ def test_a_page_is_written_where_it_is_wanted(run, tiny):
     make_partial_store(tiny)
     result = run("report", "build", "tiny", "--out", "a page.html")
     assert (result.exit_code, result.stdout) == (0, "a page.html\n")
+    named = json.loads(run("report", "build", "tiny", "--out", "a page.html", "--json").stdout)
+    assert named == {"schema": 2, "study": "tiny", "file": "a page.html"}
     assert "<title>A study of seconds" in Path("a page.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("report_format", ["html", "latex"])
-def test_the_folder_of_a_report_is_made(run, tiny, report_format):
+def test_the_folder_of_a_report_is_made(run, tiny):
     make_partial_store(tiny)
-    result = run("report", "build", "--format", report_format, "--out", "pages/new/reviews")
+    result = run("report", "build", "--out", "pages/new/reviews")
     assert (result.exit_code, result.stderr) == (0, "")
     assert Path("pages/new/reviews").stat().st_size > 0
     folder = run("report", "build", "--out", "pages")
@@ -47,7 +48,6 @@ def test_the_folder_of_a_report_is_made(run, tiny, report_format):
     "command",
     [
         ("report", "build", "quickstart"),
-        ("report", "build", "quickstart", "--format", "latex"),
         ("curve", "render", "algorithmic", "--results", "elsewhere"),
     ],
 )
@@ -58,23 +58,11 @@ def test_nothing_is_written_of_a_store_without_results(run, command, golden):
     assert str(Path(command[-1] if "--results" in command else "results").resolve()) in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("options", "suffix"), [(("--out", "a.pdf"), ".html"), (("--out", "a.html", "--format", "latex"), ".tex")]
-)
-def test_a_file_whose_name_says_something_else_is_refused(run, tiny, options, suffix):
+def test_a_file_whose_name_says_something_else_is_refused(run, tiny):
     make_partial_store(tiny)
-    result = run("report", "build", *options)
-    assert (result.exit_code, f"name in {suffix} " in result.stderr) == (2, True)
-    assert not Path(options[1]).exists()
-
-
-def test_the_section_of_a_paper_has_its_figures_next_to_it(run, tiny):
-    make_partial_store(tiny)
-    result = run("report", "build", "--format", "siunitx", "--out", "paper.tex")
-    assert (result.exit_code, result.stdout, result.stderr) == (0, "paper.tex\n", "")
-    told = run("report", "build", "--format", "siunitx", "--out", "paper.tex", "--json")
-    assert json.loads(told.stdout) == {"schema": 2, "study": "tiny", "files": ["paper.tex"]}
-    assert "S[table-format=" in Path("paper.tex").read_text(encoding="utf-8")
+    result = run("report", "build", "--out", "a.pdf")
+    assert (result.exit_code, "name in .html, got 'a.pdf'" in result.stderr) == (2, True)
+    assert not Path("a.pdf").exists()
 
 
 def test_a_study_that_does_not_exist_is_reported(run):

@@ -114,8 +114,8 @@ def test_seeds_that_are_added_by_hand_after_results_are_noted_below_the_claims(r
     assert told("study", "run", path, "--local")
     assert told("claim", "check", "tiny")
     assert "set seed = [0, 1, 2] and max_seeds = 4." in words_of(run("claim", "check", path))
-    assert run("report", "build", "tiny", "--format", "latex").exit_code == 0
-    assert "3 seeds before" in Path("tiny.tex").read_text(encoding="utf-8")
+    assert run("report", "build", "tiny").exit_code == 0
+    assert "3 seeds before" in Path("tiny.html").read_text(encoding="utf-8")
     assert not told("claim", "check", write([0, 1, 2]))
 
 

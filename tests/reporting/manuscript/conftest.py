@@ -1,7 +1,6 @@
 """A paper of the study with all possible outcomes of cells."""
 
 from functools import partial
-from shutil import copytree
 
 import pytest
 
@@ -47,19 +46,9 @@ def read(everything, kept, tmp_path):
     return partial(read_in, tmp_path, kept)
 
 
-@pytest.fixture(scope="session")
-def build(everything, kept, tmp_path_factory):
-    """Return the folder of the paper's files."""
-    folder = tmp_path_factory.mktemp("paper")
-    write_study(folder, everything)
-    paper = read_in(folder, kept)
-    write_paper(paper)
-    return paper.folder
-
-
 @pytest.fixture
-def built(read, build):
+def built(read):
     """Return the paper, with its files written."""
     paper = read()
-    copytree(build, paper.folder)
+    write_paper(paper)
     return paper

@@ -92,13 +92,6 @@ def test_a_page_shows_the_recipe_of_each_point_and_the_history_of_a_search_that_
     assert 'id="learning"' not in served
 
 
-@pytest.mark.slow
-def test_a_section_of_a_paper_has_them_too(results):
-    section = results.latex_section()
-    assert sorted(section.figures) == ["found-front.pdf", "found-history.pdf"]
-    assert r"\ref{tab:found-points} has the results" in section.text
-
-
 def test_a_served_page_has_them_while_the_search_runs(search_store):
     search_store.records.save("found", {"text": ALL, "overrides": []})
     with serving(search_store) as server:

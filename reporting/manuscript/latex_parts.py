@@ -1,83 +1,30 @@
-r"""A study as a LaTeX section of a paper: its question, tables, figures, claims and provenance.
-
-The section can be included by `\input` in the classes of NeurIPS, ICML and ACL with the packages named in its
-second line. Figures are PDF files next to the section; their text is in the captions. The section contains no
-date.
-"""
+r"""The LaTeX code of tables, figures, claims and provenance in the files of a paper."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from ... import __version__
-from ...storage import Store
 from ...storage.rows import has_trial
 from ...studies.schema.factors import level_names, one_line
 from ...studies.study import Study
-from ...studies.text.units import format_duration, listed, plural
+from ...studies.text.units import format_duration, plural
 from ..curves.curve import Curve
 from ..curves.figure_format import FigureFormat
+from ..page import section_results
 from ..snapshot import Snapshot
 from ..tables.render import render
 from ..tables.render.latex import escape
 from ..tables.table import Table
-from . import section_results
-from .section_study import leading_comment, split_code
 
 COLUMN_FIGURE = 0.6 * 460
 """The maximum width, in points, of a figure that fits into one of two columns."""
 
 _BREAKS = re.compile(r"(?<=[,=+/])(?=\S)|(?<=\\_)(?=\S)")
 _HASH_PART = 8
-_PACKAGES = r"% \usepackage[T1]{fontenc} \usepackage{textcomp,graphicx}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LatexSection:
-    """The text of a section, and a mapping from file names to its figures."""
-
-    text: str
-    figures: Mapping[str, bytes]
-
-
-def latex_section(study: Study, store: Store, *, form: str = "latex") -> LatexSection:
-    """Return a study as a LaTeX section with its figures, and with tables of the format `form`.
-
-    Raises StoreError; raises TableError or CurveError if a table or a figure does not fit the study.
-    """
-    inputs = Snapshot.of(study, store)
-    tables = [table_float(study, table, form) for table in inputs.tables()]
-    curves = inputs.curves() if len(inputs.own_outcomes) else []
-    files = [f"{file_stem(f'{study.name}-{curve.name}')}.pdf" for curve in curves]
-    figures = {file: draw_bare(curve, "pdf") for file, curve in zip(files, curves, strict=True)}
-    floats = [*tables, *(figure_float(study, *drawing) for drawing in zip(curves, files, strict=True))]
-    packages = tables[0].partition("\n")[0] if tables else _PACKAGES
-    lines = [
-        f"% Results of the study {study.name}, written by activemem {__version__}.",
-        packages,
-        rf"\section{{{escape(one_line(study.title))}}}",
-        rf"\label{{sec:{study.name}}}",
-        *(line for each in leading_comment(study.document.text) for line in (_prose(each), "")),
-        varied_line(inputs),
-        *_pointers(study, "Table", "tab", [spec.name for spec in study.tables] if tables else []),
-        *_pointers(study, "Figure", "fig", [curve.name for curve in curves]),
-        *claim_lines(inputs),
-        *provenance_lines(inputs),
-        "",
-        "\n".join(floats),
-    ]
-    return LatexSection(text="\n".join(lines), figures=figures)
-
-
-def _prose(text: str) -> str:
-    return "".join(
-        rf"\texttt{{{breakable(part)}}}" if number % 2 else escape(part)
-        for number, part in enumerate(split_code(text))
-    )
 
 
 def table_float(study: Study, table: Table, form: str) -> str:
@@ -129,15 +76,6 @@ def varied_line(inputs: Snapshot) -> str:
     ]
     varied = f"Varied: {'; '.join(factors)}. " if factors else ""
     return rf"{{\raggedright {breakable(f'{varied}{inputs.status.summary()}.')}\par}}"
-
-
-def _pointers(study: Study, noun: str, prefix: str, names: Sequence[str]) -> Iterator[str]:
-    if not names:
-        return
-    references = [rf"\ref{{{prefix}:{study.name}-{name}}}" for name in names]
-    several = len(names) > 1
-    verb = ("has", "have") if noun == "Table" else ("shows", "show")
-    yield f"{noun}{'s' * several}~{listed(references).replace(' and ', ' and~')} {verb[several]} the results."
 
 
 def claim_lines(inputs: Snapshot) -> Iterator[str]:
