@@ -164,15 +164,15 @@ def note_other_settings(results: reporting.StudyResults, kind: str, verb: str = 
 
 
 def other_versions(study: Study, store: Store) -> frozenset[str] | None:
-    """Return the ids of stored trials of other versions of a study; None for a search and a path."""
-    return None if study.is_adaptive else stale_part(study, store)
+    """Return the ids of stored trials of other versions of a study; None for a search."""
+    return None if study.search is not None else stale_part(study, store)
 
 
 def note_stale_trials(results: reporting.StudyResults) -> None:
     """Print a note to standard error if the store has trials of other versions of a study.
 
-    It counts them, and has the command that lists them, but not for a search. There is no note for a path,
-    and for overrides of a file, which this command does not take.
+    It counts them, and has the command that lists them, but not for a search. There is no note for
+    overrides of a file, which this command does not take.
     """
     study, store = results.study, results.store
     if study.search is not None:

@@ -178,7 +178,7 @@ _LeftOutEntry = _entry(
 _STATUS = _entry(
     "StudyStatus",
     "A study's status and its best points. `other_versions` counts stored trials of the study with other "
-    "settings, data or code, which are not counted elsewhere; null for a search or a path, whose trials are "
+    "settings, data or code, which are not counted elsewhere; null for a search, whose trials are "
     "not known in advance. `left_out` counts the points that are not ranked. `run` is the end of the run, or "
     "null for other commands.",
     **_STATUS_KEYS,

@@ -15,7 +15,6 @@ from .nodes import (
     BlockNode,
     ChoiceDimension,
     Dimension,
-    HoleNode,
     IntegerDimension,
     Node,
     RealDimension,
@@ -31,10 +30,10 @@ from .nodes import (
 )
 from .vocabulary.spec import spec_of
 
-Resolver = Callable[[str, Dimension], Scalar | Dimension | HoleNode]
+Resolver = Callable[[str, Dimension], Scalar | Dimension]
 """A function of the name of a search dimension and the dimension.
 
-It returns a value, the label of a choice's option, a hole, or the dimension itself to leave it open.
+It returns a value, the label of a choice's option, or the dimension itself to leave it open.
 """
 
 
@@ -45,13 +44,6 @@ def resolve(root: Node, resolver: Resolver) -> Node:
     ValueError for a result outside its dimension.
     """
     return _DimensionResolver(resolver).value(root, "choice")  # pyright: ignore[reportReturnType] -- a part settles to a part
-
-
-def settled_values(root: Node, resolver: Resolver) -> dict[str, Value]:
-    """Return the value that `resolver` chooses for each search dimension, by the dimension's name."""
-    walk = _DimensionResolver(resolver)
-    walk.value(root, "choice")
-    return walk.settled
 
 
 def representative_values(dimension: Dimension) -> tuple[Scalar, ...]:
@@ -106,16 +98,13 @@ class _DimensionResolver:
 
     resolver: Resolver
     name_counts: dict[str, int] = field(default_factory=dict)
-    settled: dict[str, Value] = field(default_factory=dict)
 
     def value(self, value: Value, name: str) -> Value:
         """Settle a part; `name` is its name if it is itself a dimension, before a number is added."""
         match value:
             case IntegerDimension() | RealDimension():
                 unique = self._unique(name)
-                answer = _validate_answer(unique, value, self.resolver(unique, value))
-                self.settled[unique] = answer
-                return answer
+                return _validate_answer(unique, value, self.resolver(unique, value))
             case ChoiceDimension():
                 return self._choice(value, name)
             case BlockNode():
@@ -132,29 +121,21 @@ class _DimensionResolver:
         if isinstance(answer, IntegerDimension | RealDimension | ChoiceDimension):
             return ChoiceDimension(tuple(self.value(option, name) for option in choice.options))
         labels = [option_label(option) for option in choice.options]
-        if isinstance(answer, HoleNode):
-            self._walk_options(choice, name, taken=None)
-            return answer
         if answer not in labels:
             raise ValueError(f"{unique} must be one of {', '.join(map(str, labels))}, got {answer}")
-        taken = labels.index(answer)
-        self.settled[unique] = self._walk_options(choice, name, taken)[taken]
-        return self.settled[unique]
+        return self._settle_option(choice, name, labels.index(answer))
 
-    def _walk_options(self, choice: ChoiceDimension, name: str, taken: int | None) -> list[Value]:
-        """Return the options, with values for the search dimensions of option `taken` only.
+    def _settle_option(self, choice: ChoiceDimension, name: str, taken: int) -> Value:
+        """Return the option at index `taken`, with values for its search dimensions.
 
         The others are visited as well, so that names of later dimensions do not depend on this choice.
         """
         ask, walked = self.resolver, list[Value]()
         for place, option in enumerate(choice.options):
             self.resolver = ask if place == taken else lambda _name, dimension: dimension
-            known = dict(self.settled)
             walked.append(self.value(option, name))
-            if place != taken:  # dimensions in an option that is not taken have no values
-                self.settled = known
         self.resolver = ask
-        return walked
+        return walked[taken]
 
     def _unique(self, name: str) -> str:
         self.name_counts[name] = self.name_counts.get(name, 0) + 1
@@ -162,10 +143,10 @@ class _DimensionResolver:
 
 
 def _validate_answer(
-    name: str, dimension: IntegerDimension | RealDimension, answer: Scalar | Dimension | HoleNode
+    name: str, dimension: IntegerDimension | RealDimension, answer: Scalar | Dimension
 ) -> Value:
-    if answer is dimension or isinstance(answer, HoleNode):
-        return answer
+    if answer is dimension:
+        return dimension
     number = answer if isinstance(answer, int | float) and not isinstance(answer, bool) else math.nan
     if dimension.low <= number <= dimension.high:
         if isinstance(dimension, RealDimension):

@@ -60,7 +60,6 @@ from .search.noise import plan_sentences as plan_sentences
 from .search.promotion import PromotionError as PromotionError
 from .search.promotion import baseline_lead as baseline_lead
 from .search.promotion import find_winners as find_winners
-from .search.promotion import path_text as path_text
 from .search.promotion import winners_text as winners_text
 from .serve.http_server import Access as Access
 from .serve.http_server import PageServer as PageServer

@@ -114,11 +114,10 @@ class StudyResults:
             return []
         return list(reporting.plan_sentences(self.study, found, find_metric(found.goals[0].name)))
 
-    def promote(self, *, best: int = 1, seeds: int = 5, path: bool = False) -> str:
+    def promote(self, *, best: int = 1, seeds: int = 5) -> str:
         """Return a study file that tests a search's best points on fresh seeds.
 
-        The study also has the baseline. With `path`, the study starts from the baseline and makes one change
-        after the other until it reaches the best point. A number in its name distinguishes it from a study
+        The study also has the baseline. A number in its name distinguishes it from a study
         with other points or seeds that has run. Raises PromotionError if there is nothing to compare.
         """
         check_arguments(
@@ -131,17 +130,12 @@ class StudyResults:
                 f"study {self.study.name} has no points to promote: it has no [search]"
             )
         rows = self.store.trials(columns=(*KEY_COLUMNS, "seed"))
-        first, number = f"{self.study.name}-{'path' if path else 'winners'}", 1
+        first, number = f"{self.study.name}-winners", 1
         while True:
             name = first if number == 1 else f"{first}-{number}"
             others = rows.filter(pl.col("study") != name)  # its own trials may be those of the same file
             stored = dict(zip(others["trial"], others["seed"], strict=True))
-            if path:
-                text = reporting.path_text(self.study, found, name=name, seeds=seeds, stored=stored)
-            else:
-                text = reporting.winners_text(
-                    self.study, found, name=name, best=best, seeds=seeds, stored=stored
-                )
+            text = reporting.winners_text(self.study, found, name=name, best=best, seeds=seeds, stored=stored)
             ran = self.store.records.load(name)
             if ran is None or parse_document(name, ran["text"]).data == parse_document(name, text).data:
                 return text

@@ -55,7 +55,5 @@ from .planning.status import stored_outcomes as stored_outcomes
 from .planning.status import study_outcomes as study_outcomes
 from .planning.trials_to_run import stale_part as stale_part
 from .planning.trials_to_run import stored_part as stored_part
-from .study import follow_rounds as follow_rounds
 from .study import load_recorded_study as load_recorded_study
 from .study import shipped_studies as shipped_studies
-from .study import with_design as with_design

@@ -20,7 +20,6 @@ from ..storage.rows import KEY_COLUMNS
 from .resolve.trial import code_owner
 from .study import (
     Study,
-    follow_rounds,
     hint_beside,
     is_path,
     kind_of_name,
@@ -61,7 +60,7 @@ def load_last_run(
     if record is None:
         _check_known(name, store)
         try:
-            return follow_rounds(load_study(name, overrides), store)
+            return load_study(name, overrides)
         except StudyError as error:
             raise _with_hint(error, _missing_data_hint(Path(name), store)) from error
     files = [file for file in (Path(f"{name}.toml"), (folder or Path()) / f"{name}.toml") if file.is_file()]
@@ -78,7 +77,7 @@ def load_last_run(
         raise _with_hint(failed, "" if lacking or overrides else way) from error
     if changed is not None and not quiet:
         _note_change(changed)
-    return follow_rounds(found, store)
+    return found
 
 
 def _with_hint(error: StudyError, text: str) -> StudyError:
@@ -125,13 +124,12 @@ def recorded_text(name_or_path: str, store: Store) -> str:
 def load_to_run(name_or_path: str, store: Store, overrides: Sequence[str] = ()) -> Study:
     """Load a study from its current file, to run it.
 
-    If its design has rounds, such as an ablation path, the study gets the round to which the stored results
-    lead. Raise StudyError if the study is invalid, or if there is no file but only a record in the store; the
+    Raise StudyError if the study is invalid, or if there is no file but only a record in the store; the
     error then names the file of the last run.
     """
     record = None if is_path(name_or_path) else store.records.load(name_or_path)
     if record is None or name_or_path in shipped_studies() or Path(name_or_path).exists():
-        return follow_rounds(load_study(name_or_path, overrides), store)
+        return load_study(name_or_path, overrides)
     message = f"expected the file of the study, got the name {name_or_path}; the study last ran from"
     if (file := record.get("path")) and Path(file).exists():
         message += f" {file}"

@@ -41,12 +41,6 @@ NO_NUMBER = "–"
 _Note = tuple[str, str]
 """A subject and the text about it; a note with an empty text is not shown."""
 
-_ORDERS = {
-    "decide": "trials of the cheapest claims start first",
-    "file": "trials start in the order of the file",
-    "shuffled": "trials start in a shuffled order",
-}
-
 _STALE = "a run trains them again, --keep-stale reuses them"
 
 _FACTOR = re.compile(r"(\w+)=")
@@ -109,7 +103,7 @@ def format_plan(
 
 def _design_notes(study: Study, plan: Plan) -> Iterator[_Note]:
     yield "design", study.design.explain()
-    yield "order", _ORDERS.get(study.header.order, "")
+    yield "order", "trials start in the order of the file" if study.header.order == "file" else ""
     aliases = study.design.alias_words()
     more = f"; and {len(aliases) - _MAX_ALIASES:,} more" if len(aliases) > _MAX_ALIASES else ""
     yield "alias", "; ".join(aliases[:_MAX_ALIASES]) + more

@@ -49,7 +49,6 @@ from .text.strict_model import KEY_OWNERS, InvalidTableError, as_table, validate
 from .text.units import plural
 
 if TYPE_CHECKING:
-    from ..storage import Store
     from .claims.comparisons import Claim
     from .own_data.own_corpus import OwnCorpus
     from .resolve.search_source import SearchSource
@@ -130,11 +129,6 @@ class Study:
         """The plug-ins that the study names: names, and paths of files."""
         folder = self.document.path.parent if self.document.path else Path()
         return [locate_plugin(each, folder) for each in self.header.plugins]
-
-    @property
-    def is_adaptive(self) -> bool:
-        """True if results decide which trials there are: those of a search, or of a design in rounds."""
-        return self.search is not None or self.design.in_rounds
 
     @property
     def dimensions(self) -> Mapping[str, Dimension]:
@@ -365,31 +359,6 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
     return study
 
 
-def follow_rounds(study: Study, store: Store) -> Study:
-    """Return the study with all later rounds of its design that the stored results determine.
-
-    Designs such as `path` choose the cells of a round by the results of earlier rounds.
-    """
-    while (design := study.design.next_round(study, store)) is not None:
-        study = with_design(study, design)
-    return study
-
-
-def with_design(study: Study, design: Design) -> Study:
-    """Return a copy of a study with another design and its trials. Raise StudyError for faults."""
-    diagnostics = Diagnostics(study.document)
-    further = build_grid(diagnostics, replace(study, design=design, added=()))
-    if diagnostics.faults:
-        raise StudyError(study.document.source, diagnostics.faults)
-    return further
-
-
-def has_more(further: Study, study: Study) -> bool:
-    """Return whether a later version of a study has additional trials."""
-    known = {trial.id for trial in study.trials}
-    return any(trial.id not in known for trial in further.trials)
-
-
 def _check_tables(diagnostics: Diagnostics) -> None:
     data = diagnostics.data
     for name in data:
@@ -513,8 +482,6 @@ def _check_metrics(diagnostics: Diagnostics, study: Study, trials: Sequence[Tria
     """Report each shown or claimed metric that no trial will have; one trial of each cell is enough."""
     check_shown_metrics(diagnostics, "table", study.tables, trials)
     check_shown_metrics(diagnostics, "curve", study.curves, trials)
-    for path, message in study.design.trial_faults(trials):
-        diagnostics.report(path, message)
     if study.claims:
         from .claims.reader import check_claimed_metrics  # noqa: PLC0415 -- as above
 

@@ -116,31 +116,25 @@ def promote(
     best: Annotated[
         int, number_option("--best", help="The number of best points that the new study trains.")
     ] = 1,
-    path: Annotated[
-        bool,
-        typer.Option("--path", help="Write an ablation path from the baseline to the best point instead."),
-    ] = False,
     seeds: Annotated[int, number_option("--seeds", help="The number of new seeds of each point.")] = 5,
     results: ResultsOption = None,
 ) -> None:
     """Write a study file that tests whether the best points of a search really beat its baseline.
 
     The best of many noisy points owes part of its lead to noise. The new study trains the best points and the
-    baseline again with new seeds. It has claims about the points, which only the new trainings decide. With
-    --path, the study starts from the baseline and makes one change after the other until it reaches the best
-    point. Each round makes the change that helps most, and the study measures the gain of each change.
+    baseline again with new seeds. It has claims about the points, which only the new trainings decide.
     """
     if out.exists():
         raise reporting.PromotionError(f"expected a new file, got {out}, which exists; choose another name")
     found = cli.open_results(study, results)
     cli.note_missing_results(found)
-    text = found.promote(best=best, seeds=seeds, path=path)
+    text = found.promote(best=best, seeds=seeds)
     written = _write_study(out, text)
     assert found.points is not None, "only a search has a study to promote"
-    count = best if path else len(reporting.find_winners(found.study, found.points, best))
+    count = len(reporting.find_winners(found.study, found.points, best))
     if count < best:
         print_stderr(f"--best {best}: {found.study.name} has only {plural(count, 'point')} to promote")
-    for lead in reporting.baseline_lead(found.study, found.points, 1 if path else best):
+    for lead in reporting.baseline_lead(found.study, found.points, best):
         print_stderr(lead)
     print_stdout(f"{out}: {written.name}, {plural(len(written.trials), 'trial')}")
     print_stdout(command_line("study", "run", str(out)))

@@ -32,7 +32,7 @@ from ...studies.planning.plan import make_plan
 from ...studies.planning.reused_trials import describe_stale, keep_stale_trials
 from ...studies.planning.status import StudyStatus, stored_outcomes
 from ...studies.planning.trials_to_run import own_costs, select_shard, select_trials
-from ...studies.study import Study, follow_rounds
+from ...studies.study import Study
 from ...studies.text.errors import StudyError, StudyFault, command_line
 from ...studies.text.units import WIDTH, format_duration, labelled_lines, plural
 from ..json_output import print_page
@@ -128,7 +128,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> FinishedR
             print_stderr(text)
             os._exit(EXIT_WRONG_INPUT)  # Ray would wait for the head, and then end the process itself
         raise type(error)(text) from error
-    results = StudyResults(follow_rounds(study, store), store)
+    results = StudyResults(study, store)
     ended = FinishedRun(summary, results, results.status)
     _print_summary(request, ended, time.monotonic() - started)
     return ended
@@ -144,7 +144,7 @@ def _tracked(
         return
     with tracking.tracking(trackers, print_stderr) as tracked:
         yield Listeners(listener, tracked)
-        tracked.show_tables(study.name, tracking.tracked_tables(follow_rounds(study, store), store))
+        tracked.show_tables(study.name, tracking.tracked_tables(study, store))
 
 
 def _print_summary(request: RunRequest, ended: FinishedRun, seconds: float) -> None:

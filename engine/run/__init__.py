@@ -1,7 +1,7 @@
 """Runs of studies, in this process or on Ray.
 
 A run trains a study's missing trials, and survives any crash. `planning` says what a run would train here,
-and at what cost. `driver` runs a study, round after round. `cohorts` divides a grid, a `worker` trains the
+and at what cost. `driver` runs a study. `cohorts` divides a grid, a `worker` trains the
 parts, and its `outcome_buffer` stores short trials together. `search` makes cohorts of the points of a
 search. `preflight` finds faults before anything trains. `step_times` measures steps, which decide what runs
 in this process, without Ray. `ray_connection` starts Ray or connects to it and watches its head.

@@ -27,7 +27,7 @@ from ...studies.resolve.data_fit import as_long_as_data
 from ...studies.resolve.grid import check_layers
 from ...studies.resolve.trial import Trial, code_owner, first_of_each_kind, other_code
 from ...studies.schema.settings import TrialSettings
-from ...studies.study import Study, follow_rounds, has_more, study_fault
+from ...studies.study import Study, study_fault
 from ...studies.text.units import listed, plural
 from ..core.events import (
     ClaimedElsewhere,
@@ -120,8 +120,7 @@ def run_study(
     With `max_trials`, train at most this many of them. `local` trains in this process (True) or on Ray
     (False). By default a grid trains here if its missing trials are so short that starting Ray is not worth
     it; the results are the same. `trial_ids` restricts a grid to these trials. The run ends once
-    `max_failures` trials have failed in it. Without a `listener`, a notebook shows the progress. An ablation
-    path continues from round to round.
+    `max_failures` trials have failed in it. Without a `listener`, a notebook shows the progress.
 
     Ctrl-C, SIGTERM and a closed terminal (SIGHUP) end the run cleanly: all steps so far are stored, and the
     same call resumes each trial from its last checkpoint. Then the signal goes to the program's own handler:
@@ -158,7 +157,7 @@ def run_study(
         None if trial_ids is None else texts_fault("trial_ids", trial_ids, "[study.trials[0].id]"),
     )
     store = open_store(store)
-    check_arguments(_trials_fault(study, store, trial_ids))
+    check_arguments(_trials_fault(study, trial_ids))
     arguments = RunArguments(
         local=local,
         max_trials=max_trials,
@@ -174,13 +173,13 @@ def run_study(
     return summary
 
 
-def _trials_fault(study: Study, store: Store, trial_ids: Collection[str] | None) -> str | None:
+def _trials_fault(study: Study, trial_ids: Collection[str] | None) -> str | None:
     """Return an error message for ids that no trial of the study has, else None."""
     if not trial_ids:
         return None
     if study.search is not None:
         return "trial_ids: a search has no trials to select, because they are not known in advance"
-    known = {trial.id for trial in follow_rounds(study, store).trials}
+    known = {trial.id for trial in study.trials}
     unknown = [each for each in trial_ids if each not in known]
     if not unknown:
         return None
@@ -196,22 +195,48 @@ def run_until_stopped(
     listener: Listener | None,
     arguments: RunArguments,
 ) -> Summary:
-    """Train the missing trials of a study, as `run_study` does, but return also after a signal."""
+    """Train the missing trials of a study, as `run_study` does, but return also after a signal.
+
+    Other drivers may leave trials unfinished, for example because they died. This run then trains them.
+    """
     store.check_writable()
     machine = replace(machine, address=None) if arguments.local else machine
     check_gpu(machine)
     check_row_writer()
-    study = follow_rounds(study, store)
-    most, ran = arguments.max_trials, 0
-    listener = listener or notebook_listener(study, store, most)
-    while True:
-        left = None if most is None else most - ran
-        summary = _run_round(study, store, machine, listener, replace(arguments, max_trials=left))
-        ran += summary.ran
-        further = follow_rounds(study, store)
-        if summary.is_cut_short or ran == most or not has_more(further, study):
-            return replace(summary, ran=ran)
-        study = further
+    listener = listener or notebook_listener(study, store, arguments.max_trials)
+    store.verify_study(study.name)
+    search, run_id = study.search, uuid4().hex
+    jobs = _missing_jobs(study, store, run_id, arguments) if search is None else []
+    missing = [job.trial for job in jobs] if search is None else search.trials_of_options()
+    _check_code(study, (*missing, *search.baseline_trials) if search else missing)
+    check_layers(study, missing)
+    settings = [trial.settings for trial in missing]
+    local = _here_if_inline(settings, machine, local=arguments.local)
+    _prepare(study, settings, machine)
+    if local is None:
+        local = search is None and _is_short(study, store, machine, listener, jobs[: arguments.max_trials])
+    arguments = replace(arguments, local=local)
+    store.records.save(study.name, _record(study, store))
+    with on_interrupt(listener.stopping) as stop:
+        merge = partial(store.upkeep.merge_ended, study.name, at_least=MERGED_TOGETHER)
+        counter = RunCounter(stop, arguments.max_failures, merge)
+        listener = Listeners(counter, listener)
+        running = _Run(study, store, machine, listener, counter, arguments, run_id, settings)
+        try:
+            given_up = running.train_grid(jobs) if search is None else running.train_search()
+        finally:
+            if lost_gpu() is None:  # otherwise the trial with the failed kernel counts as a death
+                record_stops(store, counter.unended)
+        if counter.machine_failure is not None:
+            raise MachineError(counter.machine_failure)
+        with storing():  # all outcomes are stored by now, and the next run can merge their files
+            has_record = store.records.load(study.name) is not None
+            if not has_record and len(store.latest_attempts()) < counter.ended.total():
+                where = store.absolute_place
+                raise MachineError(f"the results in {where} were removed during the run")
+            store.upkeep.compact()
+        summary = _summary(study, store, counter, given_up)
+    return replace(summary, stop_signal=stop.stop_signal)
 
 
 def _check_code(study: Study, trials: Sequence[Trial]) -> None:
@@ -255,48 +280,6 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
     goals = [goal.name for goal in study.search.settings.objectives] if study.search else []
     check_bits_per_byte(settings, goals, machine.data)
     rehearse_plugins(settings, machine.data)
-
-
-def _run_round(
-    study: Study, store: Store, machine: Machine, listener: Listener, arguments: RunArguments
-) -> Summary:
-    """Train a study's missing trials; of a path, those up to its current round. Return counts of its trials.
-
-    Other drivers may leave trials unfinished, for example because they died. This run then trains them.
-    """
-    store.verify_study(study.name)
-    search, run_id = study.search, uuid4().hex
-    jobs = _missing_jobs(study, store, run_id, arguments) if search is None else []
-    missing = [job.trial for job in jobs] if search is None else search.trials_of_options()
-    _check_code(study, (*missing, *search.baseline_trials) if search else missing)
-    check_layers(study, missing)
-    settings = [trial.settings for trial in missing]
-    local = _here_if_inline(settings, machine, local=arguments.local)
-    _prepare(study, settings, machine)
-    if local is None:
-        local = search is None and _is_short(study, store, machine, listener, jobs[: arguments.max_trials])
-    arguments = replace(arguments, local=local)
-    store.records.save(study.name, _record(study, store))
-    with on_interrupt(listener.stopping) as stop:
-        merge = partial(store.upkeep.merge_ended, study.name, at_least=MERGED_TOGETHER)
-        counter = RunCounter(stop, arguments.max_failures, merge)
-        listener = Listeners(counter, listener)
-        running = _Round(study, store, machine, listener, counter, arguments, run_id, settings)
-        try:
-            given_up = running.train_grid(jobs) if search is None else running.train_search()
-        finally:
-            if lost_gpu() is None:  # otherwise the trial with the failed kernel counts as a death
-                record_stops(store, counter.unended)
-        if counter.machine_failure is not None:
-            raise MachineError(counter.machine_failure)
-        with storing():  # all outcomes are stored by now, and the next run can merge their files
-            has_record = store.records.load(study.name) is not None
-            if not has_record and len(store.latest_attempts()) < counter.ended.total():
-                where = store.absolute_place
-                raise MachineError(f"the results in {where} were removed during the run")
-            store.upkeep.compact()
-        summary = _summary(study, store, counter, given_up)
-    return replace(summary, stop_signal=stop.stop_signal)
 
 
 def _is_short(study: Study, store: Store, machine: Machine, listener: Listener, jobs: Sequence[Job]) -> bool:
@@ -359,8 +342,8 @@ def _missing_jobs(study: Study, store: Store, run_id: str, arguments: RunArgumen
 
 
 @dataclass(frozen=True, slots=True)
-class _Round:
-    """The training of one round's trials. Methods return the reasons why cohorts were abandoned.
+class _Run:
+    """The training of a study's missing trials. Methods return the reasons why cohorts were abandoned.
 
     A cohort is a group of trials. `settings` are those of all missing trials, and `listener` informs the
     `counter`, too.

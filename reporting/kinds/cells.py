@@ -83,9 +83,6 @@ class CellsTable(TableKind):
     baseline: Any = None
     """the row to which all other rows are compared; for `changes`, factor levels that differ from the study's
     baseline"""
-    against: Literal["baseline", "previous"] | None = None
-    """the row to which each row of `changes` is compared: the baseline, or the previous row (default in a
-    stepwise design)"""
     smallest_difference: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(default={})
     """the smallest difference that matters, by metric, or a number for a single metric; differences shown to
     be smaller are marked ≈, and `study run --until-decided` adds seeds to undecided ones"""
@@ -156,8 +153,6 @@ class CellsTable(TableKind):
         factors = design.known_levels
         faults = [*_factor_faults(self, factors), *select_faults(self.select, factors)]
         levels = factors if faults else selected_levels(self.select, factors)
-        if self.against is not None and self.rows != CHANGES:
-            faults.append((("against",), f'expected rows = "{CHANGES}", got rows = "{self.rows}"'))
         if self.rows == CHANGES:
             faults += change_faults(self, design)
             if not faults:

@@ -6,20 +6,14 @@ trainings that the search has not seen.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from ...errors import ActivememError
-from ...grammar import Recipe
-from ...grammar.canonical import option_label, render
-from ...grammar.dimensions import resolve, settled_values
-from ...grammar.nodes import ChoiceDimension, Dimension, HoleNode, Node
 from ...studies.catalog.metrics import METRICS_AND_COSTS, SPLITS, find_metric
 from ...studies.resolve.template import HOLE_PATTERN, TRIAL_TABLES, iter_texts
-from ...studies.schema.factors import SEED, level_key, one_line
+from ...studies.schema.factors import SEED, one_line
 from ...studies.schema.limits import is_known_before
 from ...studies.schema.reported_metrics import missing_metric
 from ...studies.schema.search_settings import (
@@ -27,7 +21,6 @@ from ...studies.schema.search_settings import (
     EPOCHS,
     LENGTH,
     SearchObjective,
-    usual_direction,
 )
 from ...studies.schema.settings import RECIPE_PATH, Level
 from ...studies.searches.points import FoundPoint, SearchPoints, point_key
@@ -342,165 +335,3 @@ def column_names(study: Study) -> list[str]:
     varies = any(name in inner or name not in outer for name in study.dimensions)
     names = [name for name in study.dimensions if name in outer]
     return list(dict.fromkeys([RECIPE, *names] if varies else names))
-
-
-_OPERATOR = re.compile(r">>|[+*]")
-"""Operators that may bind differently after a text with them fills a hole."""
-
-
-def path_text(study: Study, found: SearchPoints, *, name: str, seeds: int, stored: Mapping[str, int]) -> str:
-    """Return a study file that goes from the baseline to the best point, change by change.
-
-    `name` and `stored` are as in `winners_text`.
-    """
-    baseline, ranked = study.search.baseline if study.search else {}, found.ranked()
-    if not baseline:
-        raise PromotionError(f"expected [study] baseline in {study.name}, where the path starts; got none")
-    if not ranked:
-        raise PromotionError(
-            f"no point of {study.name} has values for all of its seeds yet: run the study first"
-        )
-    refuse_ties(study, found)
-    recipe, levels, fixed = _steps(study, baseline, ranked[0].values)
-    if not levels:
-        raise PromotionError(f"the best point of {study.name} is its baseline, so no changes lead to it")
-    data = study.document.data
-    across = study.search.settings.across if study.search else ()
-    around, columns = ({"around": list(across)}, {"columns": across[0]}) if across else ({}, {})
-    factors = {
-        **{name: list(study.factors[name]) for name in across},
-        **{name: [level] for name, level in fixed.items() if name not in across},
-        **{name: list(pair) for name, pair in levels.items()},
-        SEED: fresh_seeds(study, [baseline, ranked[0].values], seeds, stored),
-    }
-    sources = dict.fromkeys(factors, f"ours: the baseline of the search {study.name} and its best point")
-    sources[SEED] = f"ours: fresh, not used by the search {study.name}"
-    what = f"from its baseline to its best point in {plural(len(levels), 'step')}"
-    written = {
-        name: [study.template.written_level(name, level) for level in each] for name, each in factors.items()
-    }
-    return "\n".join(
-        [
-            toml_comment(
-                f"The ablation path of the search {study.name}: {what}, on {plural(seeds, 'fresh seed')}."
-            ),
-            toml_comment(
-                "Each round tries every remaining change and keeps the best; study run continues to the end."
-            ),
-            "",
-            toml_table("[study]", {"name": name, **_path_header(study, data, found.goals[0]), **around}),
-            *trial_tables(data, recipe),
-            toml_table("[factors]", written),
-            toml_table(
-                "[[table]]",
-                {"name": "path", "rows": "changes", **columns, "value": found.goals[0].name},
-            ),
-            *sources_table(study, data, {"factors": sources}),
-        ]
-    )
-
-
-def _path_header(study: Study, data: Mapping[str, Any], goal: SearchObjective) -> dict[str, Any]:
-    way = "max" if goal.sign > 0 else "min"
-    decides = {"metric": goal.name, **({"direction": way} if way != usual_direction(goal.name) else {})}
-    kept = {key: data["study"][key] for key in ("paper", "small") if key in data["study"]}
-    title = f"Contributions to the best point: {one_line(study.title)}"
-    return {"title": title, **kept, "design": {"name": "path", **decides}}
-
-
-_LevelPairs = Mapping[str, tuple[Level, Level]]
-"""The two levels of each hole: the baseline's and the best point's."""
-
-
-def _steps(
-    study: Study, start: Mapping[str, Level], end: Mapping[str, Level]
-) -> tuple[str, _LevelPairs, Mapping[str, Level]]:
-    """Return the changes that lead from the baseline `start` to the best point `end`.
-
-    They are a recipe with a hole at each change, the two levels of each hole, and the levels of
-    other holes.
-    """
-    root = study.template.expand(study.template.texts[RECIPE_PATH]).root
-    own = {name for name, _ in Recipe(root).dimensions}
-    recipe, inner = _recipe_steps(root, start, end, {*study.factors, *study.dimensions} - own)
-    level_of = partial(_level, fragments=study.template.fragments)
-    levels, fixed = dict(inner), dict[str, Level]()
-    needed = outer_names(study) | set(HOLE_PATTERN.findall(recipe))
-    needed |= {hole for pair in inner.values() for level in pair for hole in _holes(level)}
-    for name in dict.fromkeys((*study.factors, *study.dimensions)):
-        if name == SEED or name in own:
-            continue
-        if name not in study.dimensions:
-            fixed[name] = study.factors[name][0]
-        elif name in start and name in end:  # others are filled by the point that has them
-            pair = level_of(start[name], start, end), level_of(end[name], end, start)
-            if level_key(pair[0]) == level_key(pair[1]):
-                fixed[name] = pair[0]
-            else:
-                levels[name] = pair
-    levels = {name: (level_of(a, start, end), level_of(b, end, start)) for name, (a, b) in levels.items()}
-    used = _closure(needed, {**levels, **{name: (level,) for name, level in fixed.items()}})
-    return (
-        recipe,
-        {name: pair for name, pair in levels.items() if name in used or name in inner},
-        {name: level for name, level in fixed.items() if name in used},
-    )
-
-
-def _recipe_steps(
-    root: Node, start: Mapping[str, Level], end: Mapping[str, Level], taken: Collection[str]
-) -> tuple[str, _LevelPairs]:
-    """Return a recipe with holes where two points differ, and the values that both have there."""
-    settled = [settled_values(root, lambda name, _, point=point: point[name]) for point in (start, end)]
-    levels: dict[str, tuple[Level, Level]] = {}
-
-    def answer(name: str, dimension: Dimension) -> Level | HoleNode:
-        if level_key(start[name]) == level_key(end[name]):
-            return start[name]
-        hole = name.replace(".", "_")
-        while hole in taken or hole in levels:
-            hole += "_"
-        if isinstance(dimension, ChoiceDimension):
-            levels[hole] = (option_label(settled[0][name]), option_label(settled[1][name]))
-        else:
-            levels[hole] = (start[name], end[name])
-        return HoleNode(hole)
-
-    return render(resolve(root, answer)), levels
-
-
-def _level(
-    level: Level, own: Mapping[str, Level], other: Mapping[str, Level], fragments: Mapping[str, str]
-) -> Level:
-    """Fill the holes in a level that is a part of a recipe.
-
-    Holes for dimensions that both points have are kept. `own` and `other` are the values of the two
-    points. A value with operators is put in parentheses, unless it is the whole level.
-    """
-    if not isinstance(level, str):
-        return level
-    alone = {name: str(value) for name, value in own.items() if name not in other}
-    whole = HOLE_PATTERN.fullmatch(level)
-
-    def fill(hole: re.Match[str]) -> str:
-        inner = alone.get(hole[1], fragments.get(hole[1]))
-        if inner is None:
-            return hole[0]
-        text = str(_level(inner, own, other, fragments))
-        return f"({text})" if _OPERATOR.search(text) and not whole else text
-
-    return HOLE_PATTERN.sub(fill, level)
-
-
-def _holes(level: Level) -> list[str]:
-    return HOLE_PATTERN.findall(level) if isinstance(level, str) else []
-
-
-def _closure(names: Collection[str], levels: Mapping[str, tuple[Level, ...]]) -> set[str]:
-    found, waiting = set[str](), list(names)
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found.add(name)
-            waiting += [hole for level in levels.get(name, ()) for hole in _holes(level)]
-    return found

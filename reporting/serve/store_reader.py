@@ -20,7 +20,7 @@ from ...storage import Store, StoreState
 from ...storage.read import LatestAttempts
 from ...studies.last_run import load_last_run
 from ...studies.planning.status import study_outcomes, unfinished_of
-from ...studies.study import Study, follow_rounds
+from ...studies.study import Study
 from ...studies.text.errors import StudyError
 from ..claims.verdicts import ClaimError
 from ..snapshot import Snapshot
@@ -145,7 +145,7 @@ class StoreReader:
         return ()
 
     def _load(self, name: str, recorded: int) -> Study | StudyError:
-        """Load a study as it was in its last run, with the rounds that followed, or return the error."""
+        """Load a study as it was in its last run, or return the error."""
         known = self._loaded.get(name)
         if known is None or known[0] != recorded:
             try:
@@ -153,11 +153,7 @@ class StoreReader:
             except StudyError as error:
                 known = (recorded, error)
             self._loaded[name] = known
-        found = known[1]
-        try:
-            return found if isinstance(found, StudyError) else follow_rounds(found, self._store)
-        except StudyError as error:
-            return error
+        return known[1]
 
 
 def _digest(*values: object) -> str:

@@ -159,18 +159,13 @@ def differences_at_looks(
     return each, found[-1]
 
 
-def decide(
-    found: Sequence[Sequence[Difference]], counts: Sequence[int], choices: Sequence[int] | None = None
-) -> list[DecidedDifference]:
+def decide(found: Sequence[Sequence[Difference]], counts: Sequence[int]) -> list[DecidedDifference]:
     """Decide which differences exist, and which are negligible (within their margin).
 
-    Each difference has at least one look. If a difference was chosen among several, `choices`
-    has their number. The p is multiplied by this number, because any candidate could have been chosen
-    (Bonferroni).
+    Each difference has at least one look.
     """
-    several = choices or [1] * len(found)
     zero, within = (
-        _tested(p_values, tuple(counts), several)
+        _tested(p_values, tuple(counts))
         for p_values in (
             [[each.p for each in looks] for looks in found],
             [[each.p_within for each in looks] for looks in found],
@@ -193,7 +188,7 @@ def decide(
 
 
 def _tested(
-    p_values: Sequence[Sequence[float | None]], counts: tuple[int, ...], choices: Sequence[int]
+    p_values: Sequence[Sequence[float | None]], counts: tuple[int, ...]
 ) -> list[tuple[float | None, int | None, float]]:
     """Test each difference over all looks (interim tests).
 
@@ -202,17 +197,17 @@ def _tested(
     """
     known = [number for number, looks in enumerate(p_values) if any(p is not None for p in looks)]
     looked = {number: [1.0 if p is None else p for p in p_values[number]] for number in known}
-    raised = [min(1.0, choices[number] * p_over_looks(counts, min(looked[number]))) for number in known]
+    raised = [min(1.0, p_over_looks(counts, min(looked[number]))) for number in known]
     adjusted = dict(zip(known, holm_adjusted(raised), strict=True))
     limits = dict(zip(known, holm_levels(raised, SIGNIFICANCE_LEVEL), strict=True))
     rejected = {number for number, p in adjusted.items() if p < SIGNIFICANCE_LEVEL}
     left = SIGNIFICANCE_LEVEL / max(1, len(known) - len(rejected))
     found: list[tuple[float | None, int | None, float]] = []
-    for number, several in enumerate(choices):
+    for number in range(len(p_values)):
         first = None
         if number in rejected:
-            limit, looks = look_level(counts, limits[number] / several), looked[number]
+            limit, looks = look_level(counts, limits[number]), looked[number]
             # the numerical integration is inexact: if no p is below the limit, the smallest p decides
             first = next((look for look, p in enumerate(looks) if p < limit), looks.index(min(looks)))
-        found.append((adjusted.get(number), first, look_level(counts, left / several)))
+        found.append((adjusted.get(number), first, look_level(counts, left)))
     return found

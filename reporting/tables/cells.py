@@ -80,8 +80,8 @@ class TableCells:
         if self.changes:
             changed = self.changes.rows
             self.rows = tuple(TableRow(level=row.label, head=row.name, group=row.heading) for row in changed)
-            references = ((row, changed[row.reference]) for row in changed)
-            self.baselines = {row.label: other.label for row, other in references if row is not other}
+            starts = ((row, changed[row.baseline]) for row in changed)
+            self.baselines = {row.label: start.label for row, start in starts if row is not start}
         else:
             heads = _heads(self.levels[spec.rows])
             self.rows = tuple(TableRow(level=text, head=head) for text, head in heads.items())
@@ -109,12 +109,11 @@ class TableCells:
         return [
             Trial(
                 study=trial.study,
-                levels={**trial.levels, CHANGES: row.label},
+                levels={**trial.levels, CHANGES: changes.row(trial.levels).label},
                 settings=trial.common,
                 seed=trial.seed,
             )
             for trial in chosen
-            if (row := changes.row(trial.levels)) is not None
         ]
 
     def place(self, levels: Mapping[str, Level]) -> tuple[str, str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import ANALYTIC_COSTS, Metric, find_metric, is_target, pick_bias
@@ -53,15 +52,13 @@ class ColumnTests:
 
     `decided` has the decision on each pair of cells, the first minus the second. `families` is the number of
     groups with their own pooled variance. `detectable` are the differences that are detected with a power of
-    80 % in each family; empty if unknown. `choices` is the largest number of candidates from which a
-    difference was chosen. `margin` is the smallest difference that matters, if the table has one. `best` are
-    the bold cells, the best first; empty for differences from baselines.
+    80 % in each family; empty if unknown. `margin` is the smallest difference that matters, if the table has
+    one. `best` are the bold cells, the best first; empty for differences from baselines.
     """
 
     metric: Metric
     decided: Mapping[CellPair, DecidedDifference] = field(default_factory=dict[CellPair, DecidedDifference])
     families: int = 0
-    choices: int = 1
     detectable: tuple[float, ...] = ()
     margin: float | None = None
     best: tuple[Place, ...] = ()
@@ -88,35 +85,23 @@ WITHIN = "≈"
 
 
 def baseline_tests(made: TableCells, column: TableColumn) -> ColumnTests:
-    """Test the difference of each row of a column from its baseline: another row, or the previous one."""
+    """Test the difference of each row of a column from its baseline."""
     metric = column.metric.name
     known = {
         row
         for (row, level, name), looks in made.look_tallies.items()
         if (level, name) == (column.level, metric) and looks[0].values
     }
-    # rows with a common baseline, directly or through other rows, share a pooled variance
+    # rows with a common baseline share a pooled variance
     families: dict[str, list[CellPair]] = {}
     for row, baseline in made.baselines.items():
-        first = baseline
-        while first in made.baselines:
-            first = made.baselines[first]
         pair = ((row, column.level, metric), (baseline, column.level, metric))
-        families.setdefault(first, []).extend([pair] if {row, baseline} <= known else [])
-    choices = {row.label: row.choices for row in made.changes.rows} if made.changes else {}
-    return _test_pairs(made, column.metric, families.values(), choices)
+        families.setdefault(baseline, []).extend([pair] if {row, baseline} <= known else [])
+    return _test_pairs(made, column.metric, families.values())
 
 
-def _test_pairs(
-    made: TableCells,
-    metric: Metric,
-    families: Iterable[Sequence[CellPair]],
-    choices: Mapping[str, int] = MappingProxyType({}),
-) -> ColumnTests:
-    """Test the differences between pairs of cells at all looks. The pairs of a family share a variance.
-
-    If a row was kept as the best of several, `choices` has their number.
-    """
+def _test_pairs(made: TableCells, metric: Metric, families: Iterable[Sequence[CellPair]]) -> ColumnTests:
+    """Test the differences between pairs of cells at all looks. The pairs of a family share a variance."""
     margin, counts = made.spec.smallest_difference.get(metric.name), made.counts
     looked: dict[CellPair, tuple[Difference, ...]] = {}
     last: list[list[Difference | None]] = []  # of each family, at its last look
@@ -132,12 +117,9 @@ def _test_pairs(
         )
         looked |= {pair: found for pair, found in zip(pairs, each, strict=True) if found}
         last.append(at_last_look)
-    of = [choices.get(row, 1) for (row, _, _), _ in looked]
-    decided = dict(zip(looked, decide(list(looked.values()), counts, of), strict=True))
-    found = ColumnTests(
-        metric=metric, decided=decided, families=len(last), choices=max(of, default=1), margin=margin
-    )
-    level = look_level(tuple(counts), SIGNIFICANCE_LEVEL / max(1, found.tests) / found.choices)
+    decided = dict(zip(looked, decide(list(looked.values()), counts), strict=True))
+    found = ColumnTests(metric=metric, decided=decided, families=len(last), margin=margin)
+    level = look_level(tuple(counts), SIGNIFICANCE_LEVEL / max(1, found.tests))
     tested = (
         [(each.error, each.degrees) for each in family if each and each.error and each.degrees]
         for family in last
@@ -169,11 +151,6 @@ def differences_sentences(columns: Sequence[ColumnTests], baseline: str, counts:
         f"In parentheses: {difference}.",
         f"*: p < {SIGNIFICANCE_LEVEL} ({_test_rule(tested, over, 'the', 'test')}).",
     ]
-    if any(column.choices > 1 for column in tested):
-        sentences.append(
-            "Rows were selected with these seeds as the best of their rounds: p is multiplied by the number "
-            "of candidates, and differences are optimistic."
-        )
     if near := _margin_words([column for column in tested if column.margin]):
         judged = [each for column in tested if column.margin for each in column.decided.values()]
         left = sum(not each.is_decided for each in judged)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -30,7 +29,6 @@ from ..resolve.costs import flops_of_test, max_training_flops
 from ..resolve.trial import (
     CellKey,
     Trial,
-    cell_key,
     code_owner,
     settings_from_json,
     training_id,
@@ -130,48 +128,10 @@ def start_turns(study: Study) -> dict[str, int]:
     """
     if study.header.order == "file":
         return {trial.id: 0 for trial in study.trials}
-    if study.header.order == "decide":
-        return _turns_by_claim(study)
-    if study.header.order == "shuffled":  # ids are hashes, and do not change when trials are added
-        return {trial: turn for turn, trial in enumerate(sorted(trial.id for trial in study.trials))}
     seen, turns = Counter[CellKey](), dict[str, int]()
     for trial in study.trials:
         turns[trial.id] = seen[trial.cell]
         seen[trial.cell] += 1
-    return turns
-
-
-def _turns_by_claim(study: Study) -> dict[str, int]:
-    """Return the turn of each trial, so that the cheapest claims are decided first.
-
-    The first claim is the one that needs the fewest FLOPs. The next one is the claim that adds the fewest
-    FLOPs, and so on. Trials that no claim needs come last. Within a claim, every cell is trained with one
-    seed before the next seed.
-    """
-    cells: dict[CellKey, list[Trial]] = {}
-    for trial in study.trials:
-        cells.setdefault(trial.cell, []).append(trial)
-    left = [
-        {
-            key
-            for quantity in claim.quantities
-            if (key := cell_key(quantity.cell)) in cells  # overrides may have removed the cell
-        }
-        for claim in study.claims
-    ]
-    costs = {key: len(cells[key]) * max_training_flops(cells[key][0].settings) for key in set().union(*left)}
-    groups: list[Sequence[CellKey]] = []
-    while left := [claim for claim in left if claim]:
-        chosen = min(left, key=lambda claim: math.fsum(costs[key] for key in claim))
-        groups.append([key for key in cells if key in chosen])
-        left = [claim - chosen for claim in left]
-    placed = {key for group in groups for key in group}
-    groups.append([key for key in cells if key not in placed])
-    turns, turn = dict[str, int](), 0
-    for group in groups:
-        for at in range(max((len(cells[key]) for key in group), default=0)):
-            turns |= {cells[key][at].id: turn for key in group if at < len(cells[key])}
-            turn += 1
     return turns
 
 
@@ -401,10 +361,10 @@ def stale_part(study: Study, store: Store) -> frozenset[str]:
     They had other settings, data or code. Of a study with overrides, its trials without them are not stale:
     a run with --set must not endanger them. Nor are those of another file with the same name; if such a file
     has faults or a search, no trial is. Nor are trials whose plug-ins are not loaded, which may belong to a
-    co-author's file. Raise StudyError for a search, and for a path, whose trials are not known in advance.
+    co-author's file. Raise StudyError for a search, whose trials are not known in advance.
     """
-    if study.is_adaptive:
-        message = "a search or a path has no stale trials, because its trials are not known in advance"
+    if study.search is not None:
+        message = "a search has no stale trials, because its trials are not known in advance"
         raise StudyError(study.name, [StudyFault(message=message)])
     versions = [study]
     if study.document.overrides and (record := store.records.load(study.name)):
@@ -414,7 +374,7 @@ def stale_part(study: Study, store: Store) -> frozenset[str]:
         versions += [load_study(path) for path in other_files(study, store)]
     except StudyError:
         return frozenset()
-    if any(each.is_adaptive for each in versions):
+    if any(each.search is not None for each in versions):
         return frozenset()
     present = {trial.id for each in versions for trial in each.with_later_seeds().trials}
     rows = store.trials(columns=KEY_COLUMNS).filter(~has_trial(present), study=study.name)
@@ -441,12 +401,12 @@ def select_shard(study: Study, text: str) -> frozenset[str]:
     """Return the ids of the trials in one shard of a grid.
 
     "3/16" is the third of sixteen shards. Shards are disjoint and cover all trials. A trial's id alone
-    decides its shard. Raise StudyError for any other text, and for a search or a path, whose trials are not
-    known in advance.
+    decides its shard. Raise StudyError for any other text, and for a search, whose trials are not known in
+    advance.
     """
-    if study.is_adaptive:
+    if study.search is not None:
         message = (
-            "a search or a path has no shards, because its trials are not known in advance; "
+            "a search has no shards, because its trials are not known in advance; "
             "runs that you start with one store share the trials"
         )
         raise StudyError(study.name, [StudyFault(message=f"--shard {text}: {message}")])

@@ -1,5 +1,4 @@
 from .changes import read_changes as read_changes
-from .changes import step_name as step_name
 from .kinds import find_kind as find_kind
 from .kinds import kinds_of as kinds_of
 from .metric_words import caution_sentence as caution_sentence

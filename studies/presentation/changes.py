@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from ...errors import nearest_hint
 from ...grammar import RecipeError, parse
@@ -20,7 +20,6 @@ from .kinds import describe_levels, is_selected, level_name_fault
 
 if TYPE_CHECKING:
     from ...reporting.kinds.cells import CellsTable
-    from ..designs.cumulative import Stepwise
 
 CHANGES = "changes"
 """The value of `rows` that selects rows of changes."""
@@ -34,24 +33,20 @@ BASELINE = "baseline"
 LevelTexts = tuple[str, ...]
 """The levels that identify a cell, as texts."""
 
-_PlacedCell = tuple[Mapping[str, Level], int | None, tuple[str, ...]]
-"""A cell, its step if it is one, and the factors in which it differs from the baseline."""
+_PlacedCell = tuple[Mapping[str, Level], tuple[str, ...]]
+"""A cell, and the factors in which it differs from the baseline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRow:
     """A row of a table of changes.
 
-    `baseline` is the index of the baseline's row. `reference` is the index of the row from which the
-    difference is computed: the baseline's, or the previous one. `choices` is the number of candidates from
-    which this change was chosen; 1 except on a path.
+    `baseline` is the index of the baseline's row, from which the difference is computed.
     """
 
     name: str
     heading: str
     baseline: int
-    reference: int
-    choices: int = 1
     label: str = ""
 
 
@@ -61,7 +56,7 @@ class Changes:
 
     `baseline` has the levels of the factors that may differ. `around` has the factors with a separate
     baseline at each level. `changing` has the factors that differ in some row. `numbers` maps the identifying
-    levels of each cell to its row. With `by_step`, differences are from the previous row.
+    levels of each cell to its row.
     """
 
     baseline: Mapping[str, Level]
@@ -69,23 +64,16 @@ class Changes:
     changing: frozenset[str]
     rows: tuple[ChangeRow, ...]
     numbers: Mapping[LevelTexts, int]
-    by_step: bool
 
-    def row(self, levels: Mapping[str, Level]) -> ChangeRow | None:
-        """Return the row that shows the cell with these levels.
-
-        In an ablation path, only the cells on the path have a row; for others it is None.
-        """
-        number = self.numbers.get(_key(levels, (*self.around, *self.baseline)))
-        return None if number is None else self.rows[number]
+    def row(self, levels: Mapping[str, Level]) -> ChangeRow:
+        """Return the row that shows the cell with these levels."""
+        return self.rows[self.numbers[_key(levels, (*self.around, *self.baseline))]]
 
     def describe_baseline(self) -> str:
         """Describe the baseline and its levels for a caption."""
         filled = filled_levels(self.baseline)
         levels = {name: level for name, level in filled.items() if name in self.changing}
         of = f" of each {' and '.join(self.around)}" if self.around else ""
-        if self.by_step:
-            return f"the row before (baseline{of}: {describe_levels(levels)})" if levels else "the row before"
         return f"the baseline{of}" + (f" ({describe_levels(levels)})" if levels else "")
 
 
@@ -106,36 +94,16 @@ def read_changes(spec: CellsTable, design: Design) -> Changes:
     for cell in design.cells():
         if is_selected(spec.select, cell):
             blocks.setdefault(_key(cell, around), {}).setdefault(_key(cell, (*around, *baseline)), cell)
-    path = cast("Stepwise", design).path() if _takes_steps(spec, design) else []
-    by_step = bool(path) and spec.against != "baseline"
-    order, stepping = list(baseline), tuple(name for name in design.inner if name in baseline)
+    order = list(baseline)
     rows: list[ChangeRow] = []
     numbers: dict[LevelTexts, int] = {}
     for cells in blocks.values():
-        first = next(iter(cells.values()))
-        steps = [_key(design.with_absent({**first, **row}), stepping) for row in path]
-        placed = list[_PlacedCell]()
-        for cell in cells.values():
-            key = _key(cell, stepping)
-            step = steps.index(key) if key in steps else None
-            if step is not None or not path or design.kind != "path":
-                placed.append((cell, step, _differing(cell, baseline)))
-        # steps in their order, then other cells by their number of changes
-        placed.sort(
-            key=lambda each: (each[1] is None, each[1] or 0, len(each[2]), *map(order.index, each[2]))
-        )
+        placed: list[_PlacedCell] = [(cell, _differing(cell, baseline)) for cell in cells.values()]
+        placed.sort(key=lambda each: (len(each[1]), *map(order.index, each[1])))
         start, titles = len(rows), _row_names(placed, baseline, around)
-        for (cell, step, _), (heading, name) in zip(placed, titles, strict=True):
+        for (cell, _), (heading, name) in zip(placed, titles, strict=True):
             numbers[_key(cell, (*around, *baseline))] = len(rows)
-            rows.append(
-                ChangeRow(
-                    name=name,
-                    heading=heading,
-                    baseline=start,
-                    reference=len(rows) - 1 if by_step and step else start,
-                    choices=_choices(design, step or 0, by_step=by_step),
-                )
-            )
+            rows.append(ChangeRow(name=name, heading=heading, baseline=start))
     names = Counter(row.name for row in rows)
     changing = {
         name for cells in blocks.values() for cell in cells.values() for name in _differing(cell, baseline)
@@ -150,7 +118,6 @@ def read_changes(spec: CellsTable, design: Design) -> Changes:
             for row in rows
         ),
         numbers=numbers,
-        by_step=by_step,
     )
 
 
@@ -162,9 +129,6 @@ def change_faults(spec: CellsTable, design: Design) -> Iterator[tuple[KeyPath, s
             ("rows",),
             f"a factor is called {CHANGES}: rename it, since rows = {CHANGES} has another meaning",
         )
-    if spec.against == "previous" and not _takes_steps(spec, design):
-        message = "expected the study's own baseline and a design with steps"
-        yield ("against",), f'{message}, such as design = "cumulative"'
     if spec.pick_by is not None:
         instead = 'remove it, or write rows = "FACTOR" and a baseline'
         yield ("pick_by",), f'pick_by has no effect with rows = "{CHANGES}": {instead}'
@@ -198,57 +162,31 @@ def _key(levels: Mapping[str, Level], names: Sequence[str]) -> LevelTexts:
     return tuple(level_key(levels[name]) for name in names)
 
 
-def _takes_steps(spec: CellsTable, design: Design) -> bool:
-    return design.kind in ("cumulative", "path") and not spec.baseline and spec.columns not in design.inner
-
-
-def _choices(design: Design, step: int, *, by_step: bool) -> int:
-    if design.kind != "path" or not step:
-        return 1
-    left = len(cast("Stepwise", design).steps) + 1 - step
-    # a difference from the row before depends on two choices: that row was one of left + 1 candidates
-    return left * (left + 1 if by_step and step > 1 else 1)
-
-
 def _row_names(
     placed: Sequence[_PlacedCell], baseline: Mapping[str, Level], around: Sequence[str]
 ) -> list[tuple[str, str]]:
-    """Return the heading and name of each of these cells, which share a baseline.
-
-    A step is named by what it changes in the row before, and another cell by its changes from the baseline.
-    """
+    """Return the heading and name of each of these cells, which share a baseline."""
     own = {name: placed[0][0][name] for name in around} if placed else {}
-    under, is_one_factor = describe_levels(own), len({names for _, _, names in placed if names}) < 2
-    headings, factors = list[str](), list[Sequence[str]]()
-    last: Sequence[str] = ()
-    for _, step, changed in placed:
-        is_grouped = changed and not (step or under or is_one_factor)
-        headings.append(under if not is_grouped else changed[0] if len(changed) == 1 else SEVERAL)
-        factors.append([each for each in changed if each not in last] if step else changed)
-        last = changed
+    under, is_one_factor = describe_levels(own), len({names for _, names in placed if names}) < 2
+    headings = [
+        under if not changed or under or is_one_factor else changed[0] if len(changed) == 1 else SEVERAL
+        for _, changed in placed
+    ]
     # filled holes may not tell levels apart: `conv(act={act})`, where relu is the default
     for fill in (filled_levels, dict[str, Level]):
         before, names = fill({**own, **baseline}), list[str]()
-        for (cell, step, _), changes in zip(placed, factors, strict=True):
-            after, describe = fill(cell), step_name if step else change_name
-            texts = (describe(each, before[each], after[each]) for each in changes)
+        for cell, changed in placed:
+            after = fill(cell)
+            texts = (change_name(each, before[each], after[each]) for each in changed)
             names.append(", ".join(texts) or BASELINE)
         counts = Counter(zip(headings, names, strict=True))
         if len(counts) == len(placed):
             break
     # factors tell rows apart that still have equal names
     return [
-        (heading, name if counts[heading, name] == 1 else f"{name} ({', '.join(changes)})")
-        for heading, name, changes in zip(headings, names, factors, strict=True)
+        (heading, name if counts[heading, name] == 1 else f"{name} ({', '.join(changed)})")
+        for heading, name, (_, changed) in zip(headings, names, placed, strict=True)
     ]
-
-
-def step_name(factor: str, before: Level, after: Level) -> str:
-    """Return the name of a row for one change: `+ gate`, `+ norm = post`, `sa → conv(k=9)`."""
-    if isinstance(after, bool):
-        return f"+ {factor}" if after else f"− {factor}"
-    name = change_name(factor, before, after)
-    return name if name.startswith(("+ ", "− ")) or " → " in name else f"+ {name}"
 
 
 def _differing(cell: Mapping[str, Level], baseline: Mapping[str, Level]) -> tuple[str, ...]:

@@ -42,10 +42,8 @@ from .settings import (
 )
 
 if TYPE_CHECKING:
-    from ...storage import Store
     from ..planning.plan import Plan
     from ..resolve.costs import SizeMatch
-    from ..resolve.trial import Trial
     from ..study import Study
     from .tables import StudyTable
 
@@ -215,8 +213,6 @@ class Design(ABC):
     """Whether its factors may be conditional."""
     repeats_levels: ClassVar[bool] = False
     """Whether a factor may list a level twice."""
-    in_rounds: ClassVar[bool] = False
-    """Whether results decide later cells: `next_round` then returns a design with them."""
 
     def __post_init__(self) -> None:
         factors = {name: list(_unique(levels)) for name, levels in self.combined_factors.items()}
@@ -250,14 +246,6 @@ class Design(ABC):
     def faults(self) -> Iterator[tuple[KeyPath, str]]:
         """Yield why this design does not suit the factors, such as a wrong number of levels."""
         yield from ()
-
-    def trial_faults(self, trials: Iterable[Trial]) -> Iterator[tuple[KeyPath, str]]:
-        """Yield why this design does not suit the trials of its cells."""
-        yield from ()
-
-    def next_round(self, study: Study, store: Store) -> Self | None:
-        """Return the design of the next round, or None if there is none, or if results for it are missing."""
-        return None
 
     def explain_kind(self) -> str:
         """Explain which cells the design has, and which effects it can separate; "" for a plain grid."""

@@ -269,7 +269,7 @@ _DESIGN = PartReader(
 )
 
 
-Order = Literal["seeds_last", "decide", "file", "shuffled"]
+Order = Literal["seeds_last", "file"]
 """The order in which a run starts the trials of a grid."""
 
 Level = str | int | float | bool
@@ -357,9 +357,8 @@ class StudySettings(StrictModel, table="study"):
     `confirmed in small`"""
     design: Annotated[SerializeAsAny[PartSettings], _DESIGN] = PartSettings(name="grid")
     """how levels of factors are combined: grid (all combinations), one_at_a_time (around the baseline), zip
-    (first with first, second with second, …), cumulative (one change after the other), path (the best change
-    first), fractional (a fraction of a two-level grid), plackett_burman (few two-level runs), or random and
-    latin_hypercube (samples); a name, or a table with the keys below"""
+    (first with first, second with second, …), fractional (a fraction of a two-level grid), plackett_burman
+    (few two-level runs), or random and latin_hypercube (samples); a name, or a table with the keys below"""
     baseline: dict[str, Any] = Field(default={})
     """levels of factors and, for `match`, a number for the hole whose size is solved; for a search the values
     of its first point, to which others are compared"""
@@ -372,8 +371,7 @@ class StudySettings(StrictModel, table="study"):
     """factors of a `zip` or of `[[cells]]` that only label cells and fill no hole"""
     order: Order = "seeds_last"
     """which trials of a grid start first: seeds_last (every cell with the first seed, then with the second,
-    …), decide (those of the claims that take the least compute), file (in the order of the levels in the
-    file), or shuffled (random, but the same each time)"""
+    …), or file (in the order of the levels in the file)"""
     max_seeds: int | None = Field(default=None, ge=2, le=1000)
     """the maximum number of seeds that `study run --until-decided` may add for undecided claims; claims are
     then tested at several looks, with a corrected level"""

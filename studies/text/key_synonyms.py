@@ -66,7 +66,6 @@ ELSEWHERE: Mapping[str, str] = {
     "confidence": "intervals of tables and figures are at 95 %; a claim has the key level",
     **dict.fromkeys(("bootstrap_seed", "resamples"), "bootstraps draw 9,999 resamples from seed 0"),
     "brackets": 'write name = "chomsky_hierarchy" and problem = "modular_arithmetic_brackets"',
-    "against": 'only a [[table]] of changes has against, "baseline" or "previous"',
     "digits": "decimals are a key of a [[table]] of cells",
     "interval": "tables and figures have spread; settings do not change between generations of a search",
     "logit_cap": "caps are of the scores of attention, as in sa(logit_cap=50)",

@@ -239,16 +239,13 @@ def test_growing_lengths_have_targets_in_steps_alone():
             load_study(study_text(**growing, factors={"mixer": ["sa"]}, **tables))
 
 
-def test_searches_and_paths_refuse_targets_with_the_reason(golden):
+def test_searches_refuse_targets_with_the_reason(golden):
     search = {
         "search": {"metric": "steps_to[dev_loss <= 1]", "trials": 2},
         "space": {"mixer": "choice(sa, gru)"},
     }
     with golden.raises(StudyError):
         study(factors={}, **search)
-    path = {"design": {"name": "path", "metric": "steps_to[dev_loss <= 1]"}}
-    with golden.raises(StudyError):
-        study(study=path)
 
 
 def test_a_target_has_no_course_to_draw(golden):

@@ -94,12 +94,6 @@ def test_a_metric_that_other_keys_bring_names_them(golden: GoldenTexts) -> None:
     assert fault.endswith("got 'bleu'")
 
 
-def test_a_path_needs_its_metric_in_every_cell() -> None:
-    path = {'title = "M': 'design = { name = "path", metric = "test_loss" }\naround = "task"\ntitle = "M'}
-    (fault,) = faults("", **path)
-    assert fault.startswith("[study] design.metric: induction_heads has 'test_loss' only with")
-
-
 @pytest.fixture
 def plugged_in() -> Iterator[None]:
     register_metric("evenness", title="Evenness")(lambda: None)  # pyright: ignore[reportArgumentType]

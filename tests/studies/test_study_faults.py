@@ -53,7 +53,6 @@ def test_a_key_by_the_name_of_another_program_leads_to_ours(golden):
         'search={ trials = 9, metric = "loss", sampler = { name = "gp_trees", prior = { k = 3 } } }',
         'search={ trials = 9, metric = "loss", scheduler = { name = "population", interval = 2 } }',
         'curve=[{ name = "c", kind = "hypervolume", against = "random" }]',
-        'curve=[{ name = "c", kind = "line", value = "loss", x = "epoch", against = "random" }]',
     ],
 )
 def test_an_earlier_name_of_a_key_leads_to_the_present_one(change, golden):

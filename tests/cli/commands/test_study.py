@@ -17,8 +17,8 @@ def test_a_plan_says_what_runs_what_it_costs_and_what_cannot_be_learnt(run, tiny
     result = run("study", "plan", tiny)
     assert (result.exit_code, result.stderr) == (0, "")
     golden(result.stdout)
-    shuffled = run("study", "plan", tiny, "--set", "study.order=shuffled").stdout
-    assert re.search(r"^  order +.*shuffled", shuffled, re.MULTILINE)
+    ordered = run("study", "plan", tiny, "--set", "study.order=file").stdout
+    assert re.search(r"^  order +.*order of the file", ordered, re.MULTILINE)
 
 
 def test_a_plan_with_overrides_counts_other_trials(run, tiny, golden):

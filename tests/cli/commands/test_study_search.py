@@ -33,10 +33,8 @@ def test_a_promotion_is_a_study_that_can_run(run, golden):
     told = run("study", "promote", "found", "--best", "2", "--out", "winners.toml")
     golden(told.stdout.splitlines())
     assert "first point" in Path("winners.toml").read_text(encoding="utf-8")
-    run("study", "promote", "found", "--path", "--out", "path.toml")
-    assert load_study("path.toml").design.kind == "path"
-    again = run("study", "promote", "found", "--out", "path.toml")
-    assert (again.exit_code, "got path.toml" in again.stderr) == (2, True)
+    again = run("study", "promote", "found", "--out", "winners.toml")
+    assert (again.exit_code, "got winners.toml" in again.stderr) == (2, True)
 
 
 @pytest.mark.usefixtures("searched")

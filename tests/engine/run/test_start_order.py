@@ -54,45 +54,9 @@ def test_the_order_of_the_file_trains_all_seeds_of_a_cell_first(tmp_path, notes)
     assert found == [("conv", 0), ("conv", 1)]
 
 
-def test_the_order_decide_completes_the_cheapest_claim_first():
-    mixers = ["5 * conv(k=2)", "4 * conv(k=2)", "conv(k=2)", "2 * conv(k=2)", "3 * conv(k=2)"]
-    claims = [
-        {"name": "dear", "holds": "max_length[mixer=4 * conv(k=2)] > max_length[mixer=conv(k=2)]"},
-        {"name": "cheap", "holds": "max_length[mixer=2 * conv(k=2)] > max_length[mixer=conv(k=2)]"},
-        {"name": "shared", "holds": "max_length[mixer=3 * conv(k=2)] > max_length[mixer=2 * conv(k=2)]"},
-    ]
-    factors = {"mixer": mixers, "task": ["not"], "seed": [0, 1]}
-    study = load_study(study_text(study={"order": "decide"}, factors=factors, claim=claims))
-    turns, found = start_turns(study), {}
-    for trial in study.trials:
-        found.setdefault(turns[trial.id], []).append((trial.levels["mixer"], trial.levels["seed"]))
-    assert [sorted(found[turn]) for turn in sorted(found)] == [
-        [("2 * conv(k=2)", 0), ("conv(k=2)", 0)],
-        [("2 * conv(k=2)", 1), ("conv(k=2)", 1)],
-        [("3 * conv(k=2)", 0)],
-        [("3 * conv(k=2)", 1)],
-        [("4 * conv(k=2)", 0)],
-        [("4 * conv(k=2)", 1)],
-        [("5 * conv(k=2)", 0)],
-        [("5 * conv(k=2)", 1)],
-    ]
-
-
-def test_a_shuffled_order_is_the_same_each_time_and_no_other_order(tmp_path, notes):
-    study = grid(seeds=range(4), order="shuffled")
-    whole = started(study, Store(tmp_path / "whole"), notes)
-    parts = Store(tmp_path / "parts")
-    assert started(study, parts, notes, max_trials=3) + started(study, parts, notes) == whole
-    assert whole != sorted(whole)
-    assert whole != sorted(whole, key=lambda each: each[::-1])
-
-
 def test_the_order_changes_neither_trials_nor_their_ids():
-    ids = [
-        [trial.id for trial in grid(order=order).trials]
-        for order in ("seeds_last", "decide", "file", "shuffled")
-    ]
-    assert ids[0] == ids[1] == ids[2] == ids[3]
+    by_seed, by_file = ([trial.id for trial in grid(order=order).trials] for order in ("seeds_last", "file"))
+    assert by_seed == by_file
     assert [trial.levels["seed"] for trial in grid().trials] == [0, 1, 0, 1]
 
 
@@ -124,7 +88,7 @@ def test_seeds_that_a_run_adds_come_after_those_of_the_file():
 
 
 def test_an_unknown_order_is_refused_with_the_nearest():
-    with pytest.raises(StudyError, match="'file' or 'shuffled', got 'seed_last'; nearest: seeds_last"):
+    with pytest.raises(StudyError, match="'seeds_last' or 'file', got 'seed_last'; nearest: seeds_last"):
         grid(order="seed_last")
 
 

@@ -1,14 +1,12 @@
-"""Studies that confirm a search: its winners on fresh seeds, and the path to the best point."""
+"""Studies that confirm a search: its winners on fresh seeds."""
 
 import json
-from dataclasses import replace
 
 import pytest
 
 from activemem import StudyError, StudyResults, load_study
 from activemem.reporting.search import PromotionError
 from activemem.storage import Store
-from activemem.studies import follow_rounds, with_design
 
 from ...studies.planning.test_plan import keep
 from ...study_texts import SEARCH_OF_RUNGS, replaced, study_text
@@ -54,17 +52,6 @@ def test_seeds_of_cells_that_another_study_has_trained_are_not_fresh(tmp_path):
     assert load_study(StudyResults(study, store).promote()).seeds == (6, 7, 8, 9, 10)
 
 
-def test_a_path_has_other_seeds_than_the_winners_that_have_run(tmp_path):
-    study, store = load_study(WITH_BASELINE), Store(tmp_path)
-    fill_search(store, study, [(POINTS[0][0], (10.0, 12.0, 11.0, 9.0), 3000), *POINTS[1:]])
-    results = StudyResults(study, store)
-    winners = load_study(results.promote())
-    for trial in winners.trials:
-        keep(store, trial, metrics=(("max_length", 1.0),))
-    assert load_study(results.promote(path=True)).seeds == (9, 10, 11, 12, 13)
-    assert load_study(results.promote()).seeds == winners.seeds == (4, 5, 6, 7, 8)
-
-
 def test_a_baseline_among_the_best_points_is_not_a_winner(results):
     levels = {trial.levels["point"] for trial in load_study(results.promote(best=5)).trials}
     assert levels == {"baseline", "best_1", "best_2", "best_3", "best_4"}  # of five that are whole
@@ -100,58 +87,27 @@ def test_without_a_baseline_two_points_are_held_against_each_other(search_store)
     assert study.claims[0].spec.holds == "max_length[point=best_1] > max_length[point=best_2]"
 
 
-@pytest.mark.parametrize("path", [False, True])
-def test_points_that_all_tie_are_not_promoted(tmp_path, path, golden):
+def test_points_that_all_tie_are_not_promoted(tmp_path, golden):
     study, store = load_study(WITH_BASELINE), Store(tmp_path)
     points = [(POINTS[0][0], (3.0,) * 4, 3000), *((values, (3.0, 3.0), 1000) for values, _, _ in POINTS[1:])]
     fill_search(store, study, points)
     with golden.raises(PromotionError):
-        StudyResults(study, store).promote(path=path)
+        StudyResults(study, store).promote()
     without = StudyResults(load_study(SEARCH), store)
     with golden.raises(PromotionError):
         without.promote(best=2)
 
 
-def test_the_path_leads_from_the_baseline_to_the_best_point(results):
-    study = load_study(results.promote(path=True))
-    assert dict(study.factors) == {
-        "lr": (0.01, 0.004),
-        "choice": ("sa", "conv(k=6)"),
-        "seed": (4, 5, 6, 7, 8),
-    }
-    recipes = {trial.settings.model.recipe for trial in study.trials}
-    assert recipes == {"sa >> ff(8)", "conv(k=6) >> ff(8)"}
-    assert study.design.settings.metric == "max_length"
-
-
-@pytest.mark.parametrize("path", [False, True])
-def test_what_a_small_search_finds_is_small_too(results, path):
+def test_what_a_small_search_finds_is_small_too(results):
     small = load_study(WITH_BASELINE.replace("[study]\n", "[study]\nsmall = true\n", 1))
-    assert load_study(StudyResults(small, results.store).promote(path=path)).header.small
-    assert not load_study(results.promote(path=path)).header.small
+    assert load_study(StudyResults(small, results.store).promote()).header.small
+    assert not load_study(results.promote()).header.small
 
 
 def test_the_winners_of_a_shipped_search_have_the_header_of_the_shipped_study():
     search = StudyResults(load_study("tune-kernel"), Store("studies/results"))
     found, shipped = load_study(search.promote(best=1)), load_study("tune-kernel-winners")
     assert found.header == shipped.header
-
-
-def test_a_path_goes_the_way_of_the_search(results, tmp_path):
-    shortest = load_study(WITH_BASELINE.replace('direction = "max"', 'direction = "min"'))
-    study, store = load_study(StudyResults(shortest, results.store).promote(path=True)), Store(tmp_path)
-    assert (study.design.settings.metric, study.design.settings.direction) == ("max_length", "min")
-    for trial in study.trials:
-        length = 5.0 + (trial.levels["lr"] == 0.01)
-        keep(store, trial, metrics=(("max_length", length),))
-    assert follow_rounds(study, store).design.kept == ("lr",)
-
-
-def test_inside_an_option_that_both_take_the_path_has_steps_of_its_own(results, search_store):
-    text = replaced(WITH_BASELINE, ('choice = "sa" }', f'choice = "{CONV}", "conv.k" = 3 }}'))
-    study = load_study(StudyResults(load_study(text), search_store).promote(path=True))
-    assert study.factors["conv_k"] == (3, 6)
-    assert "choice" not in study.factors
 
 
 def test_holes_in_levels_sources_overrides_and_fixed_factors_are_kept(tmp_path):
@@ -174,13 +130,11 @@ def test_holes_in_levels_sources_overrides_and_fixed_factors_are_kept(tmp_path):
         ],
     )
     results = StudyResults(study, store)
-    winners, path = load_study(results.promote()), load_study(results.promote(path=True))
-    for each in (winners, path):
-        assert {trial.settings.train.batch_size for trial in each.trials} == {8}
-        assert {trial.settings.task.name for trial in each.trials} == {"sort"}
-        assert each.source_sheet.is_given
+    winners = load_study(results.promote())
+    assert {trial.settings.train.batch_size for trial in winners.trials} == {8}
+    assert {trial.settings.task.name for trial in winners.trials} == {"sort"}
+    assert winners.source_sheet.is_given
     assert {trial.settings.model.recipe for trial in winners.trials} == {"sa >> ff(8)", "conv(k=4) >> ff(16)"}
-    assert path.factors["mixer"] == ("sa", "conv(k=4)")
     assert winners.claims[0].spec.holds == "loss[point=best_1] < loss[point=baseline]"
 
 
@@ -237,7 +191,7 @@ def test_a_search_across_tasks_is_decided_by_the_mean_over_them(tmp_path):
             factors, settings = json.dumps(dict(trial.levels)), trial.settings.model_dump_json()
             keep(store, trial, minutes=minutes, metrics=(("loss", loss),), settings=settings, factors=factors)
     results = StudyResults(study, store)
-    winners, path = load_study(results.promote(best=1)), load_study(results.promote(path=True))
+    winners = load_study(results.promote(best=1))
     assert {(trial.levels["point"], trial.settings.task.name) for trial in winners.trials} == {
         (point, task) for point in ("baseline", "best_1") for task in ("sort", "not")
     }
@@ -246,50 +200,6 @@ def test_a_search_across_tasks_is_decided_by_the_mean_over_them(tmp_path):
         loss = lengths[trial.settings.task.name][str(trial.levels["point"])]
         keep(store, trial, metrics=(("loss", loss + 0.01 * (trial.settings.seed % 2)),))
     assert StudyResults(winners, store).claims["verdict"].to_list() == ["confirmed"]
-    assert (path.design.around, path.factors["task"]) == (("task",), ("sort", "not"))
-    assert path.factors["depth"] == ("{first}", "{first} >> ({first} >> ff(8))")
-    ends = {
-        trial.settings.model.recipe
-        for trial in with_design(path, replace(path.design, kept=("depth", "first"))).trials
-    }
-    assert study.search.trial_of(best).settings.model.recipe in ends
-
-
-def test_each_round_of_a_path_keeps_what_is_best_over_all_that_is_around(tmp_path):
-    path = load_study(
-        study_text(
-            study={"design": {"name": "path", "metric": "loss"}, "around": "task"},
-            model={"recipe": "{mixer} >> ff({filter})"},
-            task={"name": "{task}"},
-            factors={"task": ["sort", "not"], "mixer": ["sa", "conv(k=3)"], "filter": [4, 8], "seed": [0]},
-        )
-    )
-    losses = {("conv(k=3)", "sort"): 1.0, ("conv(k=3)", "not"): 9.0, ("sa", "sort"): 4.0, ("sa", "not"): 4.0}
-    store = Store(tmp_path)
-    for trial in path.trials:
-        keep(store, trial, metrics=(("loss", losses[trial.levels["mixer"], trial.levels["task"]]),))
-    assert follow_rounds(path, store).design.kept == ("filter",)
-
-
-def test_steps_with_equal_names_are_distinguished_by_their_factors(tmp_path):
-    mixers = ["sa", "sa + conv(k=3)"]
-    path = load_study(
-        study_text(
-            study={"design": {"name": "path", "metric": "loss"}},
-            model={"recipe": "{first} >> {second} >> ff(4)"},
-            task={"name": "sort"},
-            factors={"first": mixers, "second": mixers, "seed": [0]},
-            table=[{"name": "path", "rows": "changes", "value": "loss"}],
-        )
-    )
-    store = Store(tmp_path)
-    for trial in follow_rounds(path, store).trials:
-        keep(store, trial, metrics=(("loss", 2.0 if trial.levels["first"] == "sa" else 1.0),))
-    known = set(store.trials()["trial"])
-    for trial in (each for each in follow_rounds(path, store).trials if each.id not in known):
-        keep(store, trial, metrics=(("loss", 1.0),))
-    rows = StudyResults(follow_rounds(path, store), store).table().rows
-    assert rows == ("baseline", "+ conv(k=3) (first)", "+ conv(k=3) (second)")
 
 
 def test_the_winners_of_rungs_that_are_settings_are_trained_with_all_of_them(tmp_path):

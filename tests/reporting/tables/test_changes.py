@@ -94,6 +94,21 @@ def test_a_design_is_repeated_around_each_level_of_a_factor_with_its_own_baselin
         assert render(table, form)
 
 
+def test_rows_with_equal_names_are_distinguished_by_their_factors(tmp_path):
+    mixers = ["sa", "sa + conv(k=3)"]
+    study = load_study(
+        study_text(
+            study={"design": "one_at_a_time", "around": "norm"},
+            model={"recipe": "{first} >> {second} >> ff(4)", "norm": "{norm}"},
+            task={"name": "sort"},
+            factors={"norm": ["pre"], "first": mixers, "second": mixers, "seed": [0, 1]},
+            table=[TABLE],
+        )
+    )
+    table = made(study, tmp_path, lambda levels: 1.0)
+    assert table.rows == ("baseline", "+ conv(k=3) (first)", "+ conv(k=3) (second)")
+
+
 def test_several_tasks_are_columns_with_a_family_of_tests_each(tmp_path):
     study = ablation(
         task=["sort", "copy"],

@@ -79,10 +79,6 @@ def test_one_at_a_time_changes_factors_that_are_present():
         *((CONV, "3", "–"), (CONV, "5", "–")),
         *((GATED, "3", "relu"), (GATED, "5", "relu"), (GATED, "3", "gelu")),
     ]
-    steps = {"mixer": FACTORS["mixer"], "k": [3, 5], "act": ["relu", "gelu"], "task": ["sort"]}
-    assert cells(study(design={"name": "cumulative", "target": {"mixer": CONV}}, factors=steps))[1:] == [
-        *((CONV, "3", "–"), (CONV, "5", "–")),
-    ]
 
 
 def test_a_random_sample_has_as_many_different_cells_as_are_asked_for():
@@ -178,7 +174,6 @@ def test_tables_figures_and_claims_are_empty_where_a_factor_is_absent(tmp_path):
         {"design": "one_at_a_time", "around": "k"},
         {"factors": FACTORS | {"k": [3, "–"]}},
         {"arrays": {"cells": [{"mixer": "sa", "k": 3, "task": "sort"}]}},
-        {"design": {"name": "cumulative", "target": {"mixer": CONV}}},
     ],
 )
 def test_impossible_conditions_are_reported(keys, golden):

@@ -31,22 +31,6 @@ def faults(factors=FACTORS, **keys):
     return [fault.message for fault in caught.value.faults]
 
 
-def test_cumulative_changes_one_factor_after_the_other_in_the_order_of_the_file(golden):
-    found = study(design="cumulative")
-    assert cells(found) == ["0000", "1000", "1100", "1110", "1111"]
-    golden(found.design.explain())
-    assert cells(study(design="cumulative", baseline={"tied": True})) == [
-        *("0010", "1010", "1110", "1100", "1101"),
-    ]
-
-
-def test_cumulative_ends_at_the_target_and_crosses_other_factors():
-    mixers = {"mixer": ["sa", "conv(k=3)", "gru"]}
-    found = study(mixers, design={"name": "cumulative", "target": {"mixer": "gru"}}, around=["norm", "p"])
-    assert len(found.cells) == 2 * 2 * 4
-    assert [trial.levels["mixer"] for trial in found.cells[:4]] == ["sa", "gru", "gru", "gru"]
-
-
 def test_a_fraction_begins_at_the_baseline_and_names_what_it_cannot_separate(golden):
     found = study(design={"name": "fractional", "resolution": "IV"}, baseline={"p": 0.1})
     assert cells(found) == ["0100", "0111", "0001", "0010", "1101", "1110", "1000", "1011"]
@@ -102,12 +86,8 @@ def test_a_sample_of_a_grid_of_a_billion_cells_lists_only_its_own_cells(design):
         {"design": {"kind": "fractional"}},
         {"design": "fractoinal"},
         {"resolution": "V"},
-        {"design": "cumulative", "target": {"norm": "post"}},
         {"design_seed": 1},
         {"design": {"name": "random", "cells": 17}},
-        {"design": {"name": "cumulative", "target": {"norm": "pre"}}},
-        {"design": {"name": "cumulative", "target": {"norm": "past"}}},
-        {"design": {"name": "cumulative", "target": {"nor": "pre"}}},
     ],
 )
 def test_keys_that_do_not_fit_a_design_are_reported(keys, golden):
@@ -118,7 +98,6 @@ def test_keys_that_do_not_fit_a_design_are_reported(keys, golden):
 @pytest.mark.parametrize(
     "design",
     [
-        {"design": "cumulative"},
         {"design": "plackett_burman"},
         {"design": {"name": "fractional", "resolution": "III"}},
     ],
@@ -130,11 +109,11 @@ def test_factors_that_do_not_fit_a_design_are_reported(design, golden):
 
 def test_combinations_that_a_design_does_not_have_are_no_faults():
     text = study_text(  # addition takes odd lengths
-        study={"design": "cumulative"},
+        study={"design": "zip", "around": "mixer"},
         train={"curriculum": {"start": "{start}"}},
         factors={"start": [6, 5], "mixer": ["sa"], "task": ["copy", "addition"]},
     )
-    assert len(load_study(text).cells) == 3
+    assert len(load_study(text).cells) == 2
     with pytest.raises(StudyError):
         load_study(text, ["study.design=one_at_a_time"])
 
