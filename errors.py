@@ -44,7 +44,6 @@ ActivememError              a ValueError
         LeakError           a causal model that sees later inputs     activemem.engine.trial.evaluation
         NotANumberError     a loss that is not finite                 activemem.engine.trial.evaluation
         ParameterGroupError patterns without matching weights         activemem.engine.optimisers.build
-        PackError           trainings that cannot share a batch       activemem.engine.packs.stacked_steps
         LossTermError       an invalid value of a loss term           activemem.engine.trial.training_parts
         CallbackError       a callback with unregistered metrics      activemem.engine.trial.training_parts
         OptimizerError      an optimiser that omits a weight          activemem.engine.optimisers.build

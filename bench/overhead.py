@@ -65,7 +65,7 @@ class NoObjective:
 class NoOpTraining:
     """A training that ends immediately."""
 
-    parameters = epoch = step = packed_steps = 0
+    parameters = epoch = step = 0
     devices = 1
     peak_elsewhere_mib = 0.0
     finished = can_be_saved = True

@@ -25,8 +25,6 @@ from typing import NamedTuple
 
 import attention
 import chunked
-import hfta
-import packs
 import step
 import torch
 
@@ -54,23 +52,6 @@ LAYER = f"`all_attn(N={attention.VECTORS})` behind {attention.SPAN} positions"
 HEADER = ("| ours | compared with | ours, ms | theirs, ms | ratio |", "| :-- | :-- | --: | --: | --: |")
 TRIALS = 200
 """The number of empty trials."""
-
-PackForm = tuple[str, int, int]
-"""A mixer, a width, and the number of trials that train together."""
-
-PACKS: tuple[PackForm, ...] = (
-    ("sa(heads=4)", 16, 16),
-    ("sa(heads=4)", 64, 8),
-    ("conv(k=10)", 16, 16),
-    ("conv(k=10)", 64, 8),
-)
-"""The measured packs on a CPU."""
-
-PACKS_ON_GPU: tuple[PackForm, ...] = (
-    *((mixer, width, 16) for mixer, width, _ in PACKS),
-    ("sa(heads=4)", 128, 16),
-)
-"""The measured packs on a GPU, with more trials."""
 
 
 class Row(NamedTuple):
@@ -154,23 +135,6 @@ def released_rows(
     if "multiplied" in found:
         of_products = "what both multiply, nothing else"
         yield Row(what, of_products, found["all_attn"], found["multiplied"], is_bound=True)
-
-
-def packed_name(form: PackForm) -> str:
-    """Return the name of a joint step of several trainings."""
-    mixer, width, trials = form
-    return f"a step of {trials} trials of `{packs.recipe(mixer, width)}`, width {width}, in a pack"
-
-
-def packed_rows(form: PackForm, seconds: float, device: torch.device) -> Iterator[Row]:
-    """Measure steps of several trainings together and alone."""
-    mixer, width, trials = form
-    trainings = [packs.make(mixer, width, 10, seed, device) for seed in range(trials)]
-    hfta.check(trainings)
-    found = packs.times_ms(trainings, max(1, int(seconds)), {"by hand": hfta.fused_steps(trainings)})
-    what = packed_name(form)
-    yield Row(what, "one by one", found["together"], found["alone"], is_bound=True)
-    yield Row(what, "HFTA's method, written by hand", found["together"], found["by hand"])
 
 
 def trial_rows() -> Iterator[Row]:
@@ -262,8 +226,6 @@ def all_there_is(seconds: float, device: torch.device, *, tiny: bool) -> Iterato
     ):
         what = f"8 rows of `all_attn(N={attention.VECTORS}, heads=4)`, width 256{kind}"
         yield what, partial(released_rows, what, seconds, device, adaptive=adaptive, dropout=dropout)
-    for form in PACKS_ON_GPU if tiny or device.type == "cuda" else PACKS:
-        yield packed_name(form), partial(packed_rows, form, seconds, device)
 
 
 def step_measures(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
@@ -69,8 +69,6 @@ class MachineSettings(StrictModel):
     """the maximum training time of a trial; a longer one fails (default: no limit)"""
     checkpoint_every: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """the interval of checkpoints within an epoch, such as 5m (default: only after each epoch)"""
-    pack: int | Literal["auto", "off"] = "off"
-    """how many trials of equal shapes train together: auto, off or a number"""
     activation_checkpointing: bool = False
     """whether training keeps fewer activations and recomputes them in the backward pass"""
     format: str = "rich"
@@ -114,16 +112,6 @@ class MachineSettings(StrictModel):
     def read_duration(cls, given: object) -> object:
         """Convert a text such as 5m into a number of seconds."""
         return parse_duration(given) if isinstance(given, str) else given
-
-    @field_validator("pack", mode="before")
-    @classmethod
-    def read_pack(cls, given: object) -> object:
-        """Return the value of `pack`: auto, off, or a number of trials. The number may be given as text."""
-        read = int(given) if isinstance(given, str) and given.isdecimal() else given
-        whole = isinstance(read, int) and not isinstance(read, bool) and read >= 1
-        if not whole and read not in ("auto", "off"):
-            raise ValueError(f"expected auto, off or a number of trials of at least 1, got {given!r}")
-        return read
 
     @field_validator("gpus", mode="before")
     @classmethod
@@ -190,7 +178,6 @@ class ResolvedSettings:
             gpus=values.gpus,
             time_limit_s=values.time_limit_s,
             checkpoint_every_s=values.checkpoint_every,
-            pack=values.pack,
             activation_checkpointing=values.activation_checkpointing,
             address=values.address,
             data=self.data,

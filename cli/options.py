@@ -134,15 +134,6 @@ class RunOptions:
             "such as 90m or 20h.",
         ),
     ] = None
-    pack: Annotated[
-        str | None,
-        _training_option(
-            "--pack",
-            metavar="N",
-            help="Train N trials with models of equal shapes as one batch. N is a number, auto (pack if that "
-            "is faster) or off (default).",
-        ),
-    ] = None
     address: Annotated[
         str | None,
         _machine_option(

@@ -68,7 +68,8 @@ class TrialRow:
     - `cuda_version` is empty on a CPU.
     - `continued_from` is the trial with fewer epochs or other tests that this one continues, if any.
     - `continued_after` is the number of epochs of that trial.
-    - `packed_steps` counts the `steps` that were taken together with other trials.
+    - `packed_steps` counts the `steps` that earlier releases took together with other trials; new rows have
+      none.
 
     Rows of earlier releases have no versions of torch, CUDA and Python, and only the "+" of the hash. Raise
     `StoreError` with what is wrong.

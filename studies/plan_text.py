@@ -82,7 +82,6 @@ def format_plan(
         ("data", "; ".join(plan.data.facts)),
         *(("warning", text) for text in plan.data.warnings),
         ("where", where),
-        ("packs", machine.packs if machine else ""),
         ("bf16", machine.bf16 if machine else ""),
         *_design_notes(study, plan),
         ("costs", _costliest_cells(plan)),

@@ -17,8 +17,6 @@ from .product_classes import ROOT, nodes_of, own_classes, syntax_trees
 KNOWN = {
     "blocks/costs.py: from torch.utils._python_dispatch import TorchDispatchMode",
     "blocks/costs.py: getattr(func, '_schema', None)",
-    "blocks/core/operations.py: getattr(torch._C, '_are_functorch_transforms_active', None)",
-    "blocks/core/operations.py: torch._C",
     "engine/optimisers/weights.py: from torch._dynamo.exc import TorchDynamoException",
     "engine/optimisers/weights.py: torch._dynamo",
     "engine/optimisers/weights.py: import torch._functorch.config as settings",
@@ -156,12 +154,9 @@ named_tuple._replace
 
 WITHOUT = """
 import torch, torch._dynamo, torch._functorch.config
-names = ("_are_functorch_transforms_active",)
-kept = {name: vars(torch._C).pop(name) for name in names}
 error = vars(torch._dynamo.exc).pop("TorchDynamoException")
 import activemem.engine.trial
 torch._dynamo.exc.TorchDynamoException = error
-vars(torch._C).update(kept)  # torch itself needs them
 del torch._dynamo.config
 torch._functorch.config._config.pop("force_non_lazy_backward_lowering")
 """

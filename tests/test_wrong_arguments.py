@@ -155,7 +155,6 @@ WRONG = [
     'Machine(cpus="two")',
     'Machine(cpus=float("nan"))',
     'Machine(gpus="one")',
-    "Machine(pack=2.5)",
     "Machine(time_limit_s=-1)",
 ]
 

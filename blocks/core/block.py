@@ -35,7 +35,6 @@ from ...grammar.vocabulary.spec import (
     sees_unstated,
 )
 from ...plugins import OWN, PluginError, Registry, check_part, contract_faults, plugin_errors
-from .operations import are_operations_rewritten
 from .plugin_parts import build_plugin_part
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
@@ -73,14 +72,12 @@ class Block(nn.Module, ABC):
     `context_length` is how many past inputs a causal stream must keep for exact outputs; None if unbounded.
     `build_block` derives it from the reach in the specification. A block that sees the whole past through a
     state of fixed size overrides `step_with_grad` and sets `state_is_bounded`. The costs of a block that
-    `loops_over_positions` in Python are measured at short lengths. Trials whose blocks `can_be_stacked` may
-    train as one, by `torch.vmap`.
+    `loops_over_positions` in Python are measured at short lengths.
     """
 
     context_length: int | None = None
     state_is_bounded: ClassVar[bool] = False
     loops_over_positions: ClassVar[bool] = False
-    can_be_stacked: ClassVar[bool] = True
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
@@ -167,7 +164,7 @@ def check_sequences(x: object, mask: object, name: str = "x", mask_name: str = "
     """Raise InputError unless x is (batch, length, width), and the mask fits to it.
 
     A mask is booleans (batch, length). In each row, at least one valid position comes first, and padding
-    follows. The numbers of a mask are read only on a CPU, and not in a compiled program or a transform:
+    follows. The numbers of a mask are read only on a CPU, and not in a compiled program:
     elsewhere, to read them would delay the computation. There, outputs are undefined for any other padding.
     """
     if not isinstance(x, Tensor) or x.dim() != 3 or not x.shape[1]:
@@ -180,7 +177,7 @@ def check_sequences(x: object, mask: object, name: str = "x", mask_name: str = "
         got = f"{mask.dtype} of shape {tuple(mask.shape)}" if is_tensor else describe_value(mask)
         expected = f"torch.bool of shape {tuple(x.shape[:2])}, true at valid positions and false at padding"
         raise InputError(f"{mask_name}: expected {expected}, got {got}")
-    if mask.device.type != "cpu" or are_operations_rewritten():
+    if mask.device.type != "cpu" or torch.compiler.is_compiling():
         return
     fits = mask[:, 0] & (mask[:, 1:] <= mask[:, :-1]).all(1)
     if not fits.all():

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from .operations import SavedContext, are_on_cpu, is_transformed
+from .operations import SavedContext, are_on_cpu
 
 GAIN = 1.25
 """The frequency domain is used if it has fewer products by this factor, because its smaller products move
@@ -64,8 +64,6 @@ def correlate(
     if tile is None:
         return _by_positions(x, weight, bias, left, right)
     bias = weight.new_zeros(len(weight)) if bias is None else bias
-    if is_transformed():
-        return _composed(x, weight, bias, left, right)
     if tile == WHOLE:
         return _ByFrequencies.apply(x, weight, bias, (left, right))  # pyright: ignore -- torch has no type
     return _ByTiles.apply(x, weight, bias, (left, right, tile))  # pyright: ignore -- as above
@@ -98,7 +96,6 @@ def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
     slid = sequences * positions * taps * width * outputs
     if slid < LEAST_PRODUCTS or x.dtype not in _DTYPES or not are_on_cpu(x, weight):
         return None
-    tiles = () if is_transformed() else TILES
     wider = onednn_has_wider_vectors()
     gain = GAIN_BESIDE_FASTER_CONVOLUTIONS if wider or x.dtype == torch.bfloat16 else GAIN
 
@@ -120,7 +117,7 @@ def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
     if wider and x.dtype == torch.float32:
         gain_of_tiles = GAIN_OF_TILES_BESIDE_FASTER_CONVOLUTIONS
     needed = {WHOLE: gain * products_of(WHOLE)}
-    needed |= {tile: gain_of_tiles * products_of(tile) for tile in tiles if taps <= tile < positions}
+    needed |= {tile: gain_of_tiles * products_of(tile) for tile in TILES if taps <= tile < positions}
     best = min(needed, key=needed.__getitem__)
     return best if slid >= needed[best] else None
 
@@ -138,23 +135,9 @@ def _by_positions(x: Tensor, weight: Tensor, bias: Tensor | None, left: int, rig
     The sequence is an image of height one. Its channels-last form needs no copies; on a CPU it is up to 1.9
     times as fast as `conv1d`.
     """
-    taps, most = weight.transpose(1, 2).unsqueeze(2), max(left, right)
-    if is_transformed() and abs(left - right) <= 1:
-        # the operation pads both sides alike, which spares copies in a pack, and the surplus output is cut
-        image = x.transpose(1, 2).unsqueeze(2)
-        y = functional.conv2d(image, taps, bias, padding=(0, most))
-        y = y[..., most - left : y.shape[-1] - most + right]
-    else:
-        y = functional.conv2d(functional.pad(x, (0, 0, left, right)).transpose(1, 2).unsqueeze(2), taps, bias)
+    image = functional.pad(x, (0, 0, left, right)).transpose(1, 2).unsqueeze(2)
+    y = functional.conv2d(image, weight.transpose(1, 2).unsqueeze(2), bias)
     return y.squeeze(2).transpose(1, 2)
-
-
-def _composed(x: Tensor, weight: Tensor, bias: Tensor, left: int, right: int) -> Tensor:
-    """Correlate whole sequences in the frequency domain, by operations that `torch.vmap` supports."""
-    of_inputs, of_weights, of_products = _transforms(x.shape[1], weight.shape[1], left, right, x.dtype)
-    inputs = _mapped(of_inputs, x.transpose(0, 1))  # (products, batch, width)
-    slid = _mapped(of_weights, weight.transpose(0, 1))  # (products, outputs, width)
-    return _mapped(of_products, torch.bmm(inputs, slid.mT)).transpose(0, 1) + bias
 
 
 class _ByFrequencies(torch.autograd.Function):

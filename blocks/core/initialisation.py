@@ -18,7 +18,6 @@ from torch import Tensor, nn
 
 from ...errors import ActivememError, hint, nearest_hint
 from ...grammar.model_config import BiasInit, EmbeddingInit, Init
-from .operations import linear
 
 
 class WeightRoleError(ActivememError):
@@ -201,9 +200,6 @@ class Linear(nn.Linear, Initialisable):
 
     def reset_parameters(self) -> None:
         """Do nothing, so that torch's global generator is not used. `initialise` draws the weights."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        return linear(input, self.weight, self.bias)
 
     def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
         return tensor.split(self.map_sizes)

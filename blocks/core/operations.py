@@ -1,8 +1,4 @@
-"""Operations that blocks share, and checks and modes of torch, such as autocast.
-
-The operations are activations, and linear maps, softmax and cross-entropy that are faster than torch's in a
-pack.
-"""
+"""Activations that blocks share, and checks and modes of torch, such as autocast."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from types import FunctionType
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -66,9 +62,6 @@ def saturating_sigmoid(x: Tensor) -> Tensor:
     return (1.2 * torch.sigmoid(x) - 0.1).clamp(0.0, 1.0)
 
 
-# torch has no public test for an active transform
-_transforms_active: Callable[[], bool] | None = getattr(torch._C, "_are_functorch_transforms_active", None)
-
 SavedContext = Any
 """The context of a `torch.autograd.Function`: its saved tensors and attributes."""
 
@@ -101,19 +94,6 @@ def products_in_half(x: Tensor) -> AbstractContextManager[object]:
     return torch.autocast(kind, dtype=x.dtype)
 
 
-def is_transformed() -> bool:
-    """Return whether a transform such as `torch.vmap` is active, as in a pack of trials.
-
-    Without torch's test for it, return True: operations are then slower, but as exact.
-    """
-    return _transforms_active is None or _transforms_active()
-
-
-def are_operations_rewritten() -> bool:
-    """Return whether a compiler or a transform such as `torch.vmap` is active. Both replace operations."""
-    return torch.compiler.is_compiling() or is_transformed()
-
-
 def are_on_cpu(x: Tensor, weight: Tensor) -> bool:
     """Return whether these are plain CPU tensors of the same precision, which autocast does not change.
 
@@ -126,36 +106,3 @@ def are_on_cpu(x: Tensor, weight: Tensor) -> bool:
         and type(weight) in (Tensor, nn.Parameter)
         and (x.dtype == torch.bfloat16 or not torch.is_autocast_enabled("cpu"))
     )
-
-
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Map x (…, inputs) to x Wᵀ + b (…, outputs), equal to torch's `linear`."""
-    if bias is not None and not torch.compiler.is_compiling() and is_transformed():
-        return functional.linear(x, weight).add_(bias)  # vmap would copy the product to add the bias
-    return functional.linear(x, weight, bias)
-
-
-VECTOR = 16
-"""The number of floats in a 512-bit vector."""
-
-
-def softmax(scores: Tensor) -> Tensor:
-    """Return the softmax over the last dimension, equal to torch's up to rounding.
-
-    On a CPU, torch computes rows that are shorter than a vector one number at a time. In a pack, such rows
-    are padded to a vector, which saves a quarter of a step of `sa` at length 10.
-    """
-    # the compiler comes first: a compiled or exported program must not depend on sizes
-    if torch.compiler.is_compiling() or not is_transformed() or scores.is_cuda:
-        return scores.softmax(-1)
-    if (count := scores.shape[-1]) >= VECTOR:
-        return scores.softmax(-1)
-    return functional.pad(scores, (0, VECTOR - count), value=-torch.inf).softmax(-1)[..., :count]
-
-
-def cross_entropy(logits: Tensor, targets: Tensor, *, reduction: Literal["mean", "none"] = "mean") -> Tensor:
-    """Return the cross-entropy of logits (n, classes) and targets (n,), equal to torch's up to rounding."""
-    if is_transformed():  # vmap would compute torch's by many small operations
-        losses = -torch.log_softmax(logits, -1).gather(-1, targets.unsqueeze(-1)).squeeze(-1)
-        return losses if reduction == "none" else losses.mean()
-    return functional.cross_entropy(logits, targets, reduction=reduction)

@@ -24,7 +24,6 @@ from ...grammar.positions import (
 )
 from ...grammar.vocabulary.attention import BUCKETS
 from .block import BuildError
-from .dropout import draw_keys
 from .initialisation import Embedding, Initialisable, WeightRole, declare_role, roles
 from .plugin_parts import build_plugin_part
 
@@ -105,7 +104,11 @@ def draw_positions(
     The result is (length,), or (batch, length) if `lengths` are given. Outside training, return the same
     positions every time.
     """
-    keys = draw_keys(count, device) if training else _fixed_keys(count, device)
+    if training:
+        # of all int64, two keys of a draw are practically never equal
+        keys = torch.randint(-(2**63), 2**63 - 1, (count,), device=device)
+    else:
+        keys = _fixed_keys(count, device)
     return choose_positions(keys, length, lengths)
 
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.func import debug_unwrap
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -18,7 +17,7 @@ from ...grammar.vocabulary.spec import Settings, as_float, as_int, as_word
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Linear
-from ..core.operations import are_operations_rewritten, softmax, without_autocast
+from ..core.operations import without_autocast
 from ..core.positions import PairPositions, build_distance_bias
 from .head_parts import HeadNorm, turn
 from .window_attention import (
@@ -220,14 +219,13 @@ def attend(
 
     - The sequence has up to 512 tokens under autocast on a CPU. Longer ones are fused in float32, because the
       kernel is slower in bf16.
-    - The sequence is short, and within a vmap or a compiled program, which batch or fuse plain products.
+    - The sequence is short, and the program is compiled, which fuses plain products.
     - The program is exported, so it must be right for all lengths.
     - Dropout applies to the weights, or scores have a cap or learnt biases.
-    - The call is within a vmap on a GPU.
     """
     plain = dropout.active
-    if are_operations_rewritten():
-        plain = plain or torch.compiler.is_exporting() or _loses_gradients(k)
+    if torch.compiler.is_compiling():
+        plain = plain or torch.compiler.is_exporting()
         plain = plain or (not k.is_cuda and k.shape[2] <= MAX_UNFUSED_LENGTH)
     elif not plain and k.is_cpu and torch.is_autocast_enabled("cpu"):
         plain = k.shape[2] <= MAX_UNFUSED_BF16_LENGTH or not scoring.can_be_fused
@@ -273,14 +271,6 @@ def fused_kernels(*, on_gpu: bool) -> AbstractContextManager[object]:
 _ANY_KERNEL = nullcontext()
 
 
-def _loses_gradients(k: Tensor) -> bool:
-    """Return whether fused attention on a GPU inside `torch.vmap` would lose gradients.
-
-    The kernel cannot see that gradients are needed (torch 2.13).
-    """
-    return k.is_cuda and not torch.compiler.is_compiling() and debug_unwrap(k) is not k
-
-
 def attend_unfused(
     q: Tensor,
     k: Tensor,
@@ -307,7 +297,7 @@ def attend_unfused(
         if visible is not None:
             scores = scores.masked_fill(~visible, -torch.inf)
         scores = scores.flatten(0, 1)
-    weights = softmax(scores)
+    weights = scores.softmax(-1)
     return torch.bmm(dropout(weights) if dropout.rate else weights, v).view(
         batch, heads, queries, v.shape[-1]
     )

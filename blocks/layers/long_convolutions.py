@@ -17,7 +17,7 @@ from torch.nn import functional
 from ...grammar.vocabulary.spec import Settings, as_int, as_word
 from ..core.block import Block, Context, register_block
 from ..core.initialisation import Initialisable, Linear, WeightRole, roles
-from ..core.operations import linear, without_autocast
+from ..core.operations import without_autocast
 from .convolutions import zero_masked
 from .head_parts import ShortConvolution
 from .matrix_states.chunked_recurrence import chunk_shape
@@ -119,8 +119,10 @@ class ImplicitFilters(Initialisable):
             h = torch.cat([share.unsqueeze(1), angles.cos(), -angles.sin()], 1)  # (lags, LAG_FEATURES)
             for each in self.maps:
                 assert isinstance(each, Linear)
-                h = torch.sin(self.frequencies.weight * linear(h, each.weight.to(exact), each.bias.to(exact)))
-            taps = linear(h, self.output.weight.to(exact), None)
+                h = torch.sin(
+                    self.frequencies.weight * functional.linear(h, each.weight.to(exact), each.bias.to(exact))
+                )
+            taps = functional.linear(h, self.output.weight.to(exact), None)
             taps = taps.unflatten(1, self.skip.shape) * window  # (lags, filters, channels)
         taps = taps.to(self.skip.dtype).permute(1, 2, 0)
         return taps + functional.pad(self.skip.unsqueeze(2), (0, lags - 1))

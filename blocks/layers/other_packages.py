@@ -35,7 +35,6 @@ class FlaLayer(Block, Initialisable):
     """
 
     weight_roles = roles()
-    can_be_stacked = False
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()

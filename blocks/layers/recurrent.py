@@ -15,7 +15,7 @@ from ...grammar.vocabulary.spec import Settings, as_int
 from ..core.block import Block, Context, InputError, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, WeightRole, glorot, roles
-from ..core.operations import are_operations_rewritten, linear, without_autocast
+from ..core.operations import without_autocast
 from ..core.transducer import State
 
 HELD = 3e4
@@ -93,7 +93,7 @@ class RecurrentLayer(Initialisable):
         self, x: Tensor, start: tuple[Tensor, ...]
     ) -> tuple[tuple[Tensor, ...], list[tuple[Tensor, ...]]]:
         """Run all steps in Python; return all states (batch, length, width) and each position's gates."""
-        mapped = linear(x, self.weight_x, self.bias)  # (batch, length, maps * width)
+        mapped = functional.linear(x, self.weight_x, self.bias)  # (batch, length, maps * width)
         states: list[tuple[Tensor, ...]] = []
         gates: list[tuple[Tensor, ...]] = []
         for each in mapped.unbind(1):
@@ -196,8 +196,8 @@ class GRULayer(RecurrentLayer):
 class Recurrent(Block):
     """Stacked recurrent layers with dropout between them.
 
-    The block is causal, so padding after a sequence only needs a mask for the last states. The kernels do not
-    support vmap; `use_fused = False` always runs the steps in Python, which is slower but equal.
+    The block is causal, so padding after a sequence only needs a mask for the last states. With
+    `use_fused = False` the steps always run in Python, which is slower but equal.
     """
 
     layer_class: ClassVar[type[RecurrentLayer]]
@@ -309,12 +309,12 @@ def _is_one_step_of_cudnn(x: Tensor) -> bool:
 
 
 def _has_kernels(x: Tensor) -> bool:
-    """Return whether fused kernels support x: not in torch.compile and vmap.
+    """Return whether fused kernels support x: not in torch.compile.
 
     The meta device imitates a training step on a CPU.
     """
     fused = ("cpu", "cuda", "meta") if torch.is_grad_enabled() else ("cpu", "cuda")
-    return x.device.type in fused and not are_operations_rewritten()
+    return x.device.type in fused and not torch.compiler.is_compiling()
 
 
 @register_block("lstm")

@@ -16,7 +16,6 @@ from ...grammar.vocabulary.attention import Window
 from ..core.block import Block, Context
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, Linear, WeightRole, roles
-from ..core.operations import are_operations_rewritten
 from .windows.pieces import (
     Kept,
     QueryChunk,
@@ -192,7 +191,7 @@ class WindowAttention(nn.Module):
 
 def compute_window(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
     """Compute window attention (heads, batch, queries, head_width) by the fastest method."""
-    if given.q.device.type in ("cpu", "meta") and not are_operations_rewritten():
+    if given.q.device.type in ("cpu", "meta") and not torch.compiler.is_compiling():
         most_scores = max(piece.key_count for piece in form.pieces) + given.num_extra  # scores of any query
         lowered = given.q.device.type == "cpu" and torch.is_autocast_enabled("cpu")
         if not form.cap and most_scores > MAX_WHOLE_SCORES and not lowered:
@@ -287,13 +286,3 @@ def _by_head(y: Tensor, heads: int, maps: int) -> Tensor:
 def merge_heads(y: Tensor) -> Tensor:
     """Reshape (heads, batch, length, head_width) to (batch, length, width)."""
     return y.permute(1, 2, 0, 3).flatten(2)
-
-
-def needs_step_hook(module: nn.Module) -> bool:
-    """Return whether a module must be updated after each optimiser step.
-
-    It has adaptive spans, or it is a block that overrides `after_optimiser_step`.
-    """
-    if isinstance(module, Block) and not isinstance(module, WindowedBlock):
-        return type(module).after_optimiser_step is not Block.after_optimiser_step
-    return isinstance(module, AdaptiveSpans)

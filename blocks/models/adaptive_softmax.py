@@ -16,7 +16,6 @@ from torch.nn import functional
 
 from ...grammar.model_config import BiasInit, Cluster, EmbeddingInit
 from ..core.initialisation import Embedding, Initialisable, Linear, WeightRole, draw_bias, roles
-from ..core.operations import linear
 
 
 class TiedLinear(Initialisable):
@@ -39,7 +38,7 @@ class TiedLinear(Initialisable):
             )
 
     def forward(self, x: Tensor) -> Tensor:
-        return linear(x, self.weight, self.bias)
+        return functional.linear(x, self.weight, self.bias)
 
 
 class TransposedLinear(nn.Module):
@@ -153,7 +152,7 @@ class AdaptiveSoftmax(nn.Module):
             x = self.projections[0](x)
         weight = torch.cat([words.weight, choice.weight])
         bias = None if words.bias is None else torch.cat([words.bias, choice.bias])
-        return linear(x, weight, bias)
+        return functional.linear(x, weight, bias)
 
     def _tail(self, place: int, x: Tensor) -> Tensor:
         return self.tables[place - 1](self.projections[place - len(self.clusters)](x))

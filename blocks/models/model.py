@@ -24,7 +24,7 @@ from ...grammar.vocabulary.spec import OTHER_LENGTH, VECTOR, Role, lookup, outpu
 from ..core.block import BLOCKS, Block, BuildError, Context, InputError, StreamChunk, StreamState
 from ..core.dropout import Dropout
 from ..core.initialisation import Embedding, Linear, drawn_by, initialise, widen_output
-from ..core.operations import ACTIVATIONS, are_operations_rewritten
+from ..core.operations import ACTIVATIONS
 from ..core.positions import PositionalEncoding, sinusoidal_encoding
 from ..core.residual_stack import ResidualStack, SideInputs, build_body, build_final_norm, build_norm
 from ..core.transducer import TRANSDUCERS, AnyTransducer, State, build_transducer_block
@@ -523,12 +523,14 @@ def _check_input(name: str, tensor: object, expected: str, last: int | None = No
 def _check_lengths(lengths: object, inputs: Tensor) -> None:
     """Raise InputError unless there is a whole number for each sequence, from 0 to its length.
 
-    The numbers of a tensor on a GPU, or under a transform, are not read.
+    The numbers of a tensor on a GPU, or in a compiled program, are not read.
     """
     batch, longest = inputs.shape[:2]
     if isinstance(lengths, Tensor):
         is_whole = not (lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool)
-        is_known = lengths.device.type == "cpu" and not are_operations_rewritten() and type(lengths) is Tensor
+        is_known = (
+            lengths.device.type == "cpu" and not torch.compiler.is_compiling() and type(lengths) is Tensor
+        )
         if lengths.shape == inputs.shape[:1] and is_whole:
             known = lengths.tolist() if is_known else []
             if min(known, default=0) >= 0 and max(known, default=0) <= longest:

@@ -10,7 +10,6 @@ from .conformance import sequences_are_independent as sequences_are_independent
 from .conformance import state_dict_restores as state_dict_restores
 from .conformance import steps_with_gradients_are_right as steps_with_gradients_are_right
 from .conformance import training_memory_is_stated as training_memory_is_stated
-from .conformance import weights_can_be_stacked as weights_can_be_stacked
 from .fixtures import VOCAB as VOCAB
 from .fixtures import WIDTH as WIDTH
 from .fixtures import assert_dropout_acts as assert_dropout_acts
@@ -28,7 +27,6 @@ from .fixtures import make_transducer as make_transducer
 from .fixtures import parse_block as parse_block
 from .fixtures import prefix_mask as prefix_mask
 from .fixtures import random_sequences as random_sequences
-from .fixtures import run_stacked as run_stacked
 from .fixtures import saved_bytes as saved_bytes
 from .fixtures import use_plain_operations as use_plain_operations
 from .fixtures import valid_outputs as valid_outputs

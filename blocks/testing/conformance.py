@@ -44,7 +44,6 @@ from .fixtures import (
     prefix_mask,
     random_sequences,
     reach_words,
-    run_stacked,
     saved_bytes,
     seeded,
     states_reach,
@@ -244,33 +243,6 @@ def seed_decides(text: str, *, causal: bool) -> None:
     assert_seed_decides(_maker(text, causal=causal), random_sequences(2, 6))
 
 
-def weights_can_be_stacked(text: str, *, causal: bool) -> None:
-    """Check that three blocks in one vmap compute the same as three separate blocks.
-
-    Outputs and gradients are compared. Packs of trials train in this way.
-    """
-    node = parse_block(text)
-    for lengths in (None, [6, 2, 4]):
-        blocks = [make_block(node, causal=causal, seed=seed, dtype=torch.float32) for seed in range(3)]
-        xs = torch.stack([random_sequences(3, 6, seed=seed, dtype=torch.float32) for seed in range(3)])
-        mask = prefix_mask(lengths or [6, 6, 6], 6)
-        given = None if lengths is None else mask
-        together, weights = run_stacked(blocks, (xs,), (given,))
-        alone = torch.stack([block(x, given) for block, x in zip(blocks, xs, strict=True)])
-        together, alone = (y if is_pool(text) else y[:, mask] for y in (together, alone))
-        assert_close(together, alone, rtol=1e-5, atol=1e-5)
-        if not weights:
-            continue
-        together.square().sum().backward()
-        alone.square().sum().backward()
-        for path, weight in weights.items():
-            found = [dict(block.named_parameters())[path].grad for block in blocks]
-            gradients = [gradient for gradient in found if gradient is not None]
-            assert len(gradients) == len(blocks), f"no output depends on the parameter {path}"
-            assert weight.grad is not None, f"no output of a stack depends on the parameter {path}"
-            assert_close(weight.grad, torch.stack(gradients), rtol=1e-3, atol=1e-4)
-
-
 def dropout_acts_in_training(text: str, *, causal: bool) -> None:
     """Check that dropout acts in training, differently each time, and not in evaluation."""
     tokens = torch.randint(VOCAB, (2, 7), generator=make_generator(2))
@@ -409,7 +381,6 @@ CHECKS: tuple[Callable[..., None], ...] = (
     training_memory_is_stated,
     state_dict_restores,
     seed_decides,
-    weights_can_be_stacked,
     dropout_acts_in_training,
     order_of_a_sum_is_free,
     half_precision_is_near,

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
-from torch.func import functional_call, stack_module_state
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
@@ -260,22 +259,6 @@ def assert_seed_decides(make: Callable[[int], nn.Module], *inputs: Tensor) -> No
     one, same, other = (make(seed)(*inputs) for seed in (3, 3, 4))
     assert one.equal(same), "the same seed draws different weights"
     assert not (_has_parameters(make(3)) and one.equal(other)), "another seed draws the same weights"
-
-
-def run_stacked(
-    modules: Sequence[nn.Module], inputs: Sequence[Tensor], masks: Sequence[Tensor | None]
-) -> tuple[Tensor, dict[str, Tensor]]:
-    """Run several modules in one vmap, and return their outputs and stacked weights.
-
-    The first dimension of each input and each weight counts the modules; the masks are the same for all.
-    """
-    weights, buffers = stack_module_state(list(modules))
-    base = deepcopy(modules[0])
-
-    def one(weights: dict[str, Tensor], buffers: dict[str, Tensor], inputs: tuple[Tensor, ...]) -> Tensor:
-        return functional_call(base, (weights, buffers), (*inputs, *masks))
-
-    return torch.vmap(one, randomness="error")(weights, buffers, tuple(inputs)), weights
 
 
 def assert_flops_counted(run: Callable[[], object], *, batch: int, length: int, stated: int) -> None:

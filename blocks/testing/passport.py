@@ -130,7 +130,7 @@ def _own_checks(node: nodes.BlockNode, text: str) -> list[Check]:
         _suite("no leak", _NO_LEAK, text, "no output sees a later input, padding or another sequence"),
         reach,
         Check(name="cost", passed=None, finding=_UNMEASURED) if reach.passed is False else _cost(node, text),
-        _suite("in training", _OTHERS, text, "stacked, in half precision, with dropout, in sums"),
+        _suite("in training", _OTHERS, text, "in half precision, with dropout, in sums"),
     ]
 
 

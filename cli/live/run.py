@@ -319,7 +319,7 @@ def _print_decisions(results: StudyResults, added: int, spent: float, left_s: fl
 def run_from_options(options: RunOptions) -> Summary | None:
     """Run a study with these options, print JSON if requested, and return the summary, if there is one."""
     budget_s = options.budget_s()
-    given = {name: getattr(options, name) for name in ("results", "address", "pack")}
+    given = {name: getattr(options, name) for name in ("results", "address")}
     settings = load_settings(given)
     settings.store.check_writable()
     with waiting(f"reading {options.study}"):

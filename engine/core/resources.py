@@ -12,7 +12,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Literal
 
-from ...errors import ActivememError, argument_fault, check_arguments, describe_value, number_fault
+from ...errors import ActivememError, argument_fault, check_arguments, number_fault
 
 _GPU_FILES = ("nvidiactl", "nvidia0", "nvmap", "dxg", "kfd")
 """Files in /dev that exist if Linux has a GPU driver: NVIDIA, NVIDIA Jetson, WSL and AMD."""
@@ -166,10 +166,6 @@ def cpus_here(groups: Path = Path("/sys/fs/cgroup")) -> int:
     return may_use
 
 
-MAX_PACK = 16
-"""The largest pack that "auto" chooses."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """Resources and limits of each trial, and the Ray cluster.
@@ -177,9 +173,8 @@ class Machine:
     `cpus` and `gpus` are the resources of one trial; `gpus` is a share of one GPU, at most 1. Without an
     `address` a run starts Ray on this machine only. `data` is the folder of the corpora, on every machine of
     a cluster. A checkpoint is saved every `checkpoint_every_s` seconds within an epoch, by default only after
-    each epoch. Up to `pack` trials of the same shapes train together; "auto" packs small trials on a CPU, and
-    on a GPU as many as its memory holds. With `activation_checkpointing` a trial stores only the inputs of
-    its sub-layers, and computes all other activations again in the backward pass.
+    each epoch. With `activation_checkpointing` a trial stores only the inputs of its sub-layers, and computes
+    all other activations again in the backward pass.
     """
 
     cpus: float = 1.0
@@ -188,13 +183,9 @@ class Machine:
     checkpoint_every_s: float | None = None
     address: str | None = None
     data: Path = Path("data")
-    pack: int | Literal["auto", "off"] = "off"
     activation_checkpointing: bool = False
 
     def __post_init__(self) -> None:
-        pack_fault = None
-        if self.pack not in ("auto", "off") and number_fault("pack", self.pack, least=1) is not None:
-            pack_fault = f"pack: expected auto, off or at least 1 trial, got {describe_value(self.pack)}"
         check_arguments(
             number_fault("cpus", self.cpus, above=0, whole=False),
             _gpus_argument_fault(self.gpus),
@@ -202,24 +193,16 @@ class Machine:
             number_fault("checkpoint_every_s", self.checkpoint_every_s, least=0, whole=False, optional=True),
             argument_fault("address", self.address, (str, type(None)), "a text, as auto or HOST:PORT"),
             argument_fault("data", self.data, (str, Path), "a folder"),
-            pack_fault,
             argument_fault("activation_checkpointing", self.activation_checkpointing, bool, "True or False"),
             error=ResourceError,
         )
         object.__setattr__(self, "data", Path(self.data))
-        if self.activation_checkpointing and self.pack != "off":
-            raise ResourceError(f"activation_checkpointing: expected false with pack = {self.pack}, got true")
 
     @property
     def device(self) -> Literal["cuda", "cpu"]:
         """Return the kind of device that trials use in this process."""
         asked = has_gpu() if self.gpus == "auto" else bool(self.gpus)
         return "cuda" if asked else "cpu"
-
-    @property
-    def most_packed(self) -> int:
-        """Return the largest number of trials that may train together in one pack."""
-        return {"auto": MAX_PACK, "off": 1}[self.pack] if isinstance(self.pack, str) else self.pack
 
     @property
     def threads(self) -> int:

@@ -1,12 +1,10 @@
 from .base import Objective as Objective
-from .base import Stackable as Stackable
 from .base import StepShape as StepShape
 from .base import micro_batch_weight as micro_batch_weight
 from .base import on_device as on_device
 from .base import part_of as part_of
 from .build import build_objective as build_objective
 from .build import draw_test_batches as draw_test_batches
-from .build import has_one_shape as has_one_shape
 from .build import objective_class as objective_class
 from .generated import DrawnLengthObjective as DrawnLengthObjective
 from .generated import GrowingLengthObjective as GrowingLengthObjective

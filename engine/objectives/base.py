@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, Protocol, SupportsFloat, TypeVar, runtime_checkable
+from typing import Any, Generic, NamedTuple, SupportsFloat, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -121,22 +121,6 @@ class CausalView:
     first: int
     symbols: int
     outputs: Callable[[nn.Module, Tensor], Tensor]
-
-
-@runtime_checkable
-class Stackable(Protocol):
-    """Interface of objectives whose loss depends only on the model and the tensors of a batch.
-
-    A pack can compute the steps of several such trials at once.
-    """
-
-    def draw(self) -> tuple[Tensor, ...]:
-        """Return the whole next batch, on the CPU, with the same shapes for all trials of a pack."""
-        ...
-
-    def loss_of(self, model: nn.Module, *batch: Tensor) -> Tensor:
-        """Return the loss of a whole batch. It must depend only on the model and the batch."""
-        ...
 
 
 class Objective(ABC, Generic[ModelOf]):

@@ -18,7 +18,7 @@ from ...studies.catalog.tasks import (
 )
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import TrialSettings
-from .base import Objective, Stackable
+from .base import Objective
 from .generated import DrawnLengthObjective, GeneratedObjective, GrowingLengthObjective
 from .labelled import ClassificationObjective, SequenceRegressionObjective
 from .language_modelling import LineObjective, PackedObjective, StreamObjective
@@ -60,14 +60,3 @@ def objective_class(settings: TrialSettings) -> type[Objective[Any]]:
     if kind is TaskKind.TAGGING:
         return GrowingLengthObjective if settings.train.lengths is None else DrawnLengthObjective
     return RegressionObjective if kind is TaskKind.REGRESSION else Seq2SeqObjective
-
-
-def has_one_shape(settings: TrialSettings) -> bool:
-    """Return whether all batches of a trial have the same shape.
-
-    Only then may the trial train in a pack. The objective must be Stackable, and batches of equal length must
-    have equal shapes.
-    """
-    if isinstance(settings.task, GeneratedTask) and not settings.task.has_one_shape:
-        return False
-    return issubclass(objective_class(settings), Stackable)

@@ -22,7 +22,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ...blocks import Model
-from ...blocks.core.operations import cross_entropy
 from ...blocks.models.model import find_places
 from ...studies.catalog.tasks import (
     DEV_SEQUENCES,
@@ -107,23 +106,6 @@ class GeneratedObjective(FreshObjective):
         # divide by the count of the whole batch, since its parts may have different counts
         return self._losses(outputs, targets).sum() * parts / self._scored(self.batch)[1].numel()
 
-    def draw(self) -> tuple[Tensor, ...]:
-        """Return the whole next batch, on the CPU.
-
-        Raise TaskError if the batch has sequence lengths: a task whose batches have one shape must have none.
-        """
-        examples = self._draw_batch()
-        if examples.lengths is not None:
-            raise TaskError(
-                f"{self._task.name}: expected batches without lengths, since the task has one shape"
-            )
-        return self._scored(examples)
-
-    def loss_of(self, model: nn.Module, *batch: Tensor) -> Tensor:
-        assert isinstance(model, Model)
-        inputs, targets, *places = batch
-        return self._losses(self._outputs(model, inputs, *places), targets).mean()
-
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """Return the metrics of the dev examples and, after the last epoch, of the test sets."""
         registered = self._registered("dev")
@@ -174,7 +156,7 @@ class GeneratedObjective(FreshObjective):
         """Return the loss of each target, from the task's own loss function if there is one."""
         own = own_losses(self._task, outputs, targets)
         if own is None:
-            default = functional.mse_loss if self._kind is TaskKind.REGRESSION else cross_entropy
+            default = functional.mse_loss if self._kind is TaskKind.REGRESSION else functional.cross_entropy
             return default(outputs, targets, reduction="none")
         if own.shape != targets.shape:
             shapes = f"expected losses {tuple(targets.shape)}, one for each target, got {tuple(own.shape)}"
@@ -253,16 +235,8 @@ class AlgorithmicObjective(FreshObjective):
         inputs, targets = on_device(inputs, self.device), on_device(targets, self.device)
         logits, targets = model(inputs).flatten(0, 1), targets.flatten()  # (batch * tokens, vocab)
         self._show(inputs, logits, targets)
-        loss = cross_entropy(logits, targets)
+        loss = functional.cross_entropy(logits, targets)
         return loss if parts == 1 else loss * micro_batch_weight(len(self.batch.inputs), part, parts)
-
-    def draw(self) -> tuple[Tensor, ...]:
-        inputs, targets, _ = self._draw_batch()
-        return inputs, targets
-
-    def loss_of(self, model: nn.Module, *batch: Tensor) -> Tensor:
-        inputs, targets = batch
-        return cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """Return the metrics after an epoch. After the last epoch, include metrics at each test length."""
@@ -319,7 +293,7 @@ class AlgorithmicObjective(FreshObjective):
             right = logits.argmax(-1) == wanted
             total += Score(
                 # sums over many symbols lose digits in single precision
-                loss=float(cross_entropy(*flat, reduction="none").double().sum()),
+                loss=float(functional.cross_entropy(*flat, reduction="none").double().sum()),
                 count=targets.numel(),
                 right=int(right.sum()),
                 exact=int(right.all(-1).sum()),

@@ -29,4 +29,3 @@ from .ray_connection import look_at_code as look_at_code
 from .step_times import short_grid_seconds as short_grid_seconds
 from .worker import Lockstep as Lockstep
 from .worker import Worker as Worker
-from .worker import take_turn as take_turn

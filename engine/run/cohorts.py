@@ -8,14 +8,12 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from itertools import accumulate
 from typing import Protocol
 
 from ...studies.planning.time_estimates import MIN_INFORMATIVE_FLOPS
 from ...studies.resolve.costs import max_trial_flops
 from ...studies.resolve.trial import Trial
 from ..core.events import Event
-from ..packs.packer import form_of
 from ..trial.outcome import Job
 
 COHORT_S = 10.0
@@ -30,15 +28,6 @@ together."""
 
 SCHEDULING_S = 0.02
 """The seconds that Tune needs to schedule a cohort; cohorts are long enough that no worker waits for it."""
-
-FEW = 4
-"""The minimum number of packed trials for a worker, however little work is left."""
-
-PACKS_OF_A_FORM = 2
-"""The maximum number of packs of equal shapes in a cohort; there are several if trials differ in length."""
-
-ROUNDS_OF_PACKS = 1.25
-"""`ROUNDS` for packed trials, which gain more from larger cohorts."""
 
 _REMEMBERED = 8  # the number of latest cohorts, the slowest of which determines the size of the next
 
@@ -78,23 +67,19 @@ class GridCohorts(CohortSource):
 
     One worker gets the jobs in order; several workers get the largest jobs first. A cohort has as much work
     as takes COHORT_S seconds, estimated from the speed of finished cohorts. Towards the end cohorts shrink,
-    as in guided self-scheduling (Polychronopoulos and Kuck, 1987). With `pack`, jobs that can be packed are
-    scheduled together. A single worker gets as many of these jobs as fit a cohort. If there are several
-    workers, each gets its share of the remaining jobs.
+    as in guided self-scheduling (Polychronopoulos and Kuck, 1987).
     """
 
     def __init__(
         self,
         jobs: Sequence[Job],
         *,
-        pack: int = 1,
         work: Callable[[Trial], float] = expected_work,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._jobs = [(work(job.trial), job) for job in jobs]
         self._left, self._next, self._is_sorted = sum(work for work, _ in self._jobs), 0, False
-        self._clock, self._pack = clock, pack
-        self._forms = {job.trial.id: form_of(job.trial.settings) for job in jobs} if pack > 1 else {}
+        self._clock = clock
         self._begun: dict[str, tuple[float, float]] = {}
         self._seconds_of_work, self._num_ended = deque[float](maxlen=_REMEMBERED), 0
 
@@ -112,12 +97,10 @@ class GridCohorts(CohortSource):
             limit = min(COHORT_S * second, self._left / (ROUNDS * workers))
             # a single worker does not keep the scheduler busy
             limit = max(limit, self._minimum_work(second, workers)) if workers > 1 else limit
-        first, taken, together = self._next, 0.0, 0
+        first, taken = self._next, 0.0
         while self._next < len(self._jobs) and self._next - first < MAX_COHORT_TRIALS:
-            if self._next - first >= together:  # jobs that share packs stay together
-                if taken and taken + self._jobs[self._next][0] > limit:
-                    break
-                together = self._next - first + self._gather_alike(workers)
+            if taken and taken + self._jobs[self._next][0] > limit:
+                break
             taken += self._jobs[self._next][0]
             self._next += 1
         self._left -= taken
@@ -135,30 +118,6 @@ class GridCohorts(CohortSource):
         """
         least = SCHEDULING_S * second * workers
         return least if self._num_ended >= workers else min(least, self._left / workers)
-
-    def _gather_alike(self, workers: int) -> int:
-        """Move jobs that can share packs with the next job right after it; return their number.
-
-        At most a worker's share of these jobs is moved. The number includes the next job.
-        """
-        form = self._forms.get(self._jobs[self._next][1].trial.id)
-        if form is None:
-            return 1
-        left = self._jobs[self._next :]
-        alike = [place for place, (_, job) in enumerate(left) if self._forms[job.trial.id] == form]
-        chosen = dict.fromkeys(alike[: self._share([left[place][0] for place in alike], workers)])
-        others = [each for place, each in enumerate(left) if place not in chosen]
-        self._jobs[self._next :] = [*(left[place] for place in chosen), *others]
-        return len(chosen)
-
-    def _share(self, work: Sequence[float], workers: int) -> int:
-        most = PACKS_OF_A_FORM * self._pack
-        even = -(-len(work) // -(-len(work) // most))  # of equal sizes, so that no small rest is left
-        if workers == 1:
-            return even
-        share = self._left / (ROUNDS_OF_PACKS * workers)
-        fitting = sum(until <= share for until in accumulate(work[:even]))
-        return max(fitting, min(FEW, even, -(-len(work) // workers)))
 
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
         begun, work = self._begun.pop(name)

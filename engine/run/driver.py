@@ -368,7 +368,7 @@ class _Run:
         from .ray_cluster import run_cohorts  # noqa: PLC0415 -- Ray is loaded only where it runs
 
         settings, max_trials = self.settings, self.arguments.max_trials
-        at_once = count_at_once(study, settings, machine.most_packed)
+        at_once = count_at_once(study, len(settings))
         at_once = at_once if max_trials is None else min(at_once, max_trials)
         held = [as_long_as_data(each, study.own_corpus) for each in settings]
         return run_cohorts(
@@ -383,7 +383,7 @@ class _Run:
         while free and left > 0 and not self.counter.stop.requested:
             now, free = free[:left], free[left:]
             self.listener.on_planned([job.trial for job in now])
-            given_up += self._run_cohorts(GridCohorts(now, pack=self.machine.most_packed))
+            given_up += self._run_cohorts(GridCohorts(now))
             taken_now = self.counter.pop_claimed_elsewhere()
             # trials that other drivers have taken do not count against `max_trials`
             left -= len(now) - len(taken_now)

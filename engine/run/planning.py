@@ -39,7 +39,6 @@ from ...studies.planning.time_estimates import (
 )
 from ...studies.resolve.costs import gains_from_bf16, sequence_tokens
 from ...studies.resolve.trial import code_here, first_of_each_kind, settings_to_json
-from ...studies.schema.search_settings import RACE
 from ...studies.study import Study
 from ...studies.text.units import format_bytes, format_core_hours, format_duration, plural, si_prefix
 from ..core.resources import (
@@ -108,7 +107,7 @@ def plan_study(
         locate=lambda dataset: check_availability(dataset, machine.data).location,
     )
     left = [each.trial.settings for each in plan.trials if each.status != "done"]
-    at_once = count_at_once(study, left, machine.most_packed)
+    at_once = count_at_once(study, len(left))
     return on_machine(plan, machine, at_once=at_once or None)
 
 
@@ -125,7 +124,6 @@ def on_machine(plan: Plan, machine: Machine, *, at_once: int | None = None) -> P
     notes = MachineNotes(
         total=_total_time(plan, machine),
         where=describe_device(plan, machine, at_once),
-        packs=_describe_packs(plan, machine),
         bf16=_describe_bf16(plan, machine),
         activation_checkpointing=machine.activation_checkpointing,
     )
@@ -307,47 +305,9 @@ def _no_trial_fits(held: StepMemory, device_bytes: int) -> str:
     return f"no such trial fits into {format_bytes(device_bytes)}{split}"
 
 
-def count_at_once(study: Study, left: Sequence[TrialSettings], most_packed: int) -> int:
-    """Return how many trials, packs of trials, or points of a search can train at the same time, at most.
-
-    A pack is a group of at most `most_packed` trials that train together. `left` has the remaining trials of
-    a grid.
-    """
-    if study.search is not None:
-        return sum(study.search.points_by_rung)
-    if most_packed == 1:
-        return len(left)
-    from ..packs.packer import count_packs  # noqa: PLC0415 -- loads torch
-
-    return count_packs(left, most_packed)
-
-
-def _describe_packs(plan: Plan, machine: Machine) -> str:
-    """Describe a plan's packs, such as `144 trials can train together, at most 16 at once`; or ""."""
-    left = [each.trial.settings for each in plan.trials if each.status != "done"]
-    if machine.pack == "off":
-        return ""
-    if (search := plan.study.search) is not None:
-        if len(plan.study.seeds) == 1 or search.settings.scheduler.name == RACE:
-            return "the trials of a search train alone, because they start one after the other"
-        measured = " and that is measured to be faster" if machine.pack == "auto" else ""
-        seeds = len(plan.study.seeds)
-        return f"the {seeds} seeds of a point train together, where its model allows it{measured}"
-    if not left:
-        return ""
-    from ..packs.packer import foresee_packs  # noqa: PLC0415 -- loads torch
-
-    shared, alone = foresee_packs(left)
-    reasons = alone.most_common()
-    if not shared and len(reasons) == 1:
-        return f"no trial can share a batch with others: {reasons[0][0]}"
-    measured = ", where that is measured to be faster" if machine.pack == "auto" else ""
-    first = "no trial can share a batch with others"
-    if shared:
-        most = min(machine.most_packed, max(shared))
-        first = f"{plural(sum(shared), 'trial')} can train together, at most {most} at once{measured}"
-    each = (f"{count:,} train{'s' if count == 1 else ''} alone: {reason}" for reason, count in reasons)
-    return "; ".join([first, *each])
+def count_at_once(study: Study, left: int) -> int:
+    """Return how many of the `left` trials of a grid, or points of a search, can train at once."""
+    return left if study.search is None else sum(study.search.points_by_rung)
 
 
 def _cpu_months(plan: Plan) -> str:

@@ -14,8 +14,7 @@ import torch
 from ...storage import Store
 from ..core.events import ClaimedElsewhere, Ended, EpochFinished, Event, Listener, MachineFailed, Started
 from ..core.process import Stop, StoppedMidway, prepare_cpu
-from ..core.resources import Machine, find_gpus
-from ..packs.packer import Packer, form_of
+from ..core.resources import Machine
 from ..trial import outcome
 from ..trial.outcome import Job
 from ..trial.resumable_attempt import Attempt, Claims, TrainingFactory
@@ -44,11 +43,6 @@ class Worker:
             make_training = partial(Training.begin, recomputes=True)
         share = 1.0 if machine.gpus == "auto" else min(machine.gpus or 1.0, 1.0)
         self._claims_of = cache(partial(Claims, store))  # of each run
-        self._packer: Packer | None = None
-        if machine.pack != "off":
-            sizes = [gpu.bytes for gpu in find_gpus()] if machine.device == "cuda" else []
-            here = int(share * min(sizes)) if sizes else None
-            self._packer = Packer(machine.most_packed, fitting=machine.pack == "auto", device_bytes=here)
         self._buffer = OutcomeBuffer(store)
         self._attempt = partial(
             Attempt,
@@ -70,8 +64,8 @@ class Worker:
     def events(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
         """Train each trial to its end, and yield all events.
 
-        Trials train one after the other or in packs. Short trials are stored together, and only then reported
-        as ended. A machine failure is the last event. A caller that stops early calls `flush`.
+        Trials train one after the other. Short trials are stored together, and only then reported as ended. A
+        machine failure is the last event. A caller that stops early calls `flush`.
         """
         for attempt in attempts:
             attempt.save_after_s = MIN_CHECKPOINT_INTERVAL_S
@@ -83,7 +77,7 @@ class Worker:
         The attempts belong to one search point. After each epoch, the point may be pruned. Short trials that
         end together are stored together.
         """
-        return Lockstep(attempts, self._buffer, self._packer)
+        return Lockstep(attempts, self._buffer)
 
     def flush(self) -> list[Event]:
         """Store the outcomes of ended trials; return the events that report their ends."""
@@ -91,38 +85,11 @@ class Worker:
 
     def _train(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
         """Yield the events of training, up to a machine failure; ends come before outcomes are stored."""
-        groups: dict[str, list[Attempt]] = {}  # attempts that can share a pack
         for attempt in attempts:
-            form = form_of(attempt.job.trial.settings) if self._packer is not None else None
-            groups.setdefault(form or attempt.job.trial.id, []).append(attempt)
-        for alike in groups.values():
-            while left := [attempt for attempt in alike if not attempt.ended]:
-                for event in take_turn(left, self._packer):
-                    yield event
-                    if isinstance(event, MachineFailed):
-                        return
-
-
-def take_turn(attempts: Sequence[Attempt], packer: Packer | None) -> Iterator[Event]:
-    """Start all new attempts or, if there are none, train one epoch.
-
-    The epoch is for the attempts with the fewest epochs. Yield the events. A trial ends with its last epoch.
-    With a packer, trials take their steps together.
-    """
-    if starting := [attempt for attempt in attempts if attempt.training is None]:
-        for attempt in starting:
-            yield attempt.advance()
-        return
-    epochs = [(attempt.training.epoch, attempt) for attempt in attempts if attempt.training is not None]
-    least = min(epoch for epoch, _ in epochs)
-    behind = [attempt for epoch, attempt in epochs if epoch == least]
-    if packer is not None:
-        packer.take_steps(behind)
-    for attempt in behind:
-        yield (event := attempt.advance())
-        training = attempt.training  # None if the trial has ended or is retried with less memory
-        if training is not None and training.finished and not isinstance(event, MachineFailed):
-            yield attempt.advance()
+            while not attempt.ended:
+                yield (event := attempt.advance())
+                if isinstance(event, MachineFailed):
+                    return
 
 
 class Lockstep:
@@ -130,14 +97,11 @@ class Lockstep:
 
     Each epoch is trained for all of them before the next one begins. The mean of their metric decides whether
     the point is pruned. A point belongs to one process: all processes claim the same trial first, and its
-    owner gets the others. With a packer, trials of one form, such as the seeds of the point, take their steps
-    together.
+    owner gets the others.
     """
 
-    def __init__(
-        self, attempts: Sequence[Attempt], held: OutcomeBuffer, packer: Packer | None = None
-    ) -> None:
-        self._attempts, self._buffer, self._packer = attempts, held, packer
+    def __init__(self, attempts: Sequence[Attempt], held: OutcomeBuffer) -> None:
+        self._attempts, self._buffer = attempts, held
         self._latest: dict[str, Mapping[str, float]] = {}
         self.epoch = 0
 
@@ -166,13 +130,25 @@ class Lockstep:
         return events
 
     def _step(self) -> Iterator[Event]:
-        is_starting = any(attempt.training is None for attempt in self._open())
-        # the first turn only starts the trials
-        for _ in range(1 + is_starting):
-            for event in take_turn(self._open(), self._packer) if self._open() else ():
-                yield event
-                if isinstance(event, ClaimedElsewhere | MachineFailed):
-                    return
+        for event in self._turn():
+            yield event
+            if isinstance(event, ClaimedElsewhere | MachineFailed):
+                return
+
+    def _turn(self) -> Iterator[Event]:
+        """Start the trials that have not begun, and train an epoch of those with the fewest epochs."""
+        for attempt in self._open():
+            if attempt.training is None:
+                yield attempt.advance()
+        begun = [
+            (attempt.training.epoch, attempt) for attempt in self._open() if attempt.training is not None
+        ]
+        least = min((epoch for epoch, _ in begun), default=0)
+        for attempt in (attempt for epoch, attempt in begun if epoch == least):
+            yield (event := attempt.advance())
+            training = attempt.training  # None if the trial has ended or is retried with less memory
+            if training is not None and training.finished and not isinstance(event, MachineFailed):
+                yield attempt.advance()
 
     def _open(self) -> list[Attempt]:
         return [attempt for attempt in self._attempts if not attempt.ended]

@@ -107,14 +107,12 @@ class Totals:
     """The resources that a trial has used up to its last epoch.
 
     `flops` and `seconds` count only the training, not the evaluation. `peak_mib` is the peak memory of the
-    device. `packed_steps` counts the `steps` taken together with other trials. The versions are None in
-    checkpoints of earlier releases.
+    device. The versions are None in checkpoints of earlier releases.
     """
 
     parameters: int = 0
     epochs: int = 0
     steps: int = 0
-    packed_steps: int = 0
     flops: float = 0.0
     seconds: float = 0.0
     peak_mib: float = 0.0
@@ -169,7 +167,6 @@ def measured_totals(
         parameters=training.parameters,
         epochs=training.epoch,
         steps=training.step,
-        packed_steps=training.packed_steps,
         flops=training.work.flops,
         seconds=training.work.seconds,
         peak_mib=max(before.peak_mib, peak_mib(device)),

@@ -175,7 +175,7 @@ class Attempt:
         self._totals, self._rows = Totals(), list[MetricRow]()
         self._began = datetime.now(UTC)
         self._has_started = False  # a Started event has been returned
-        self._suspect_epoch: int | None = None  # the epoch in which a process died
+        self._has_died = False  # a process died during this training
         self._saved_at, self._saved_seconds, self._is_unsaved = time.monotonic(), 0.0, False
 
     # -- transitions
@@ -261,7 +261,7 @@ class Attempt:
                 training.restore(saved.state)
         self.training, self._saved_seconds, self._is_unsaved = training, training.work.seconds, False
         if deaths.in_all:
-            self._suspect_epoch, self.save_after_s = training.epoch, 0.0
+            self._has_died, self.save_after_s = True, 0.0
         if self._has_started:
             return None
         self._has_started = True
@@ -272,15 +272,15 @@ class Attempt:
         self._saved_at = time.monotonic()
         self._keep_if_last(training)
         try:
-            with self._limited(self.time_left_s):
+            with self._limited(self._time_left_s):
                 metrics = training.advance(lambda: self._between_steps(training))
         except StoppedMidway:
-            self.save_midway()
+            self._save_midway()
             raise
         step, epoch = training.step, training.epoch
         self._rows += [MetricRow(step=step, epoch=epoch, name=each, value=metrics[each]) for each in metrics]
         self._totals, self._is_unsaved = self._measured(training), True
-        seconds, left = training.work.seconds, self.time_left_s
+        seconds, left = training.work.seconds, self._time_left_s
         is_late = left is not None and left < 0 and not training.finished
         is_due = is_late or seconds - self._saved_seconds >= self.save_after_s
         if is_due and not self._save(training):
@@ -306,7 +306,7 @@ class Attempt:
             outputs = training.objective.outputs()
         self.ended = True  # the row may exist although its flush failed, so the lease is never released
         self.outcome = AttemptRows(row, self._rows, outputs)
-        if self._buffer is not None and status == "done" and self._suspect_epoch is None:
+        if self._buffer is not None and status == "done" and not self._has_died:
             self._buffer.add(self)
         else:
             with storing():
@@ -336,7 +336,7 @@ class Attempt:
         """Unless the trial has ended, save its state since the last epoch if possible; release the lease."""
         if self._is_unsaved and lost_gpu() is None:
             with suppress(MachineError):  # steps that are not on disk are repeated
-                self.save_midway()
+                self._save_midway()
         if self._lease is not None and not self.ended:
             self._lease.release()
         self.ended, self.training = True, None
@@ -362,11 +362,11 @@ class Attempt:
     # -- saving
 
     @property
-    def save_is_due(self) -> bool:
+    def _save_is_due(self) -> bool:
         """Return whether it is time to save a checkpoint within the epoch."""
         return self._every is not None and time.monotonic() - self._saved_at >= self._every
 
-    def save_midway(self) -> None:
+    def _save_midway(self) -> None:
         """Save a checkpoint within the epoch, unless a step is in progress."""
         if self.training is not None and not self.ended and self.training.can_be_saved:
             self._save(self.training)
@@ -409,26 +409,11 @@ class Attempt:
         if self._buffer is not None:
             self._buffer.flush_if_due()
         self._keep_if_last(training)
-        if self.save_is_due:
+        if self._save_is_due:
             self._save(training)
 
-    # -- what packs and cohorts look at
-
     @property
-    def packable(self) -> Training | None:
-        """Return the training if it may join a pack, else None.
-
-        Trials in a pack take their steps together. A training in whose current epoch a process died may not
-        join, nor one that `advance` will check before its first step.
-        """
-        training = self.training
-        if training is None or self.ended or training.finished:
-            return None
-        is_kept_alone = training.epoch == self._suspect_epoch or training.unchecked_view() is not None
-        return None if is_kept_alone else training
-
-    @property
-    def time_left_s(self) -> float | None:
+    def _time_left_s(self) -> float | None:
         """Return the remaining training seconds; None without a limit."""
         if self._limit is None or self.training is None:
             return None

@@ -22,7 +22,7 @@ from ...studies.schema.settings import TrialSettings
 from ..core.models import AnyModel, check_precision, checkpoint_activations, float32_products, sequence_flops
 from ..core.process import DeviceStream, Interruption, derive_seed
 from ..objectives import build_objective
-from ..objectives.base import CausalView, Metrics, Objective, StepShape
+from ..objectives.base import Metrics, Objective, StepShape
 from ..optimisers.weights import Weights, make_weights
 from .evaluation import (
     LeakError,
@@ -76,8 +76,7 @@ class Training:
         self.noise = DeviceStream(device, derive_seed(settings.seed, "dropout"))
         self.stopping, self.work = Stopping.begin(settings.train), Work()
         self.parameters = sum(weights.numel() for weights in self.model.parameters())
-        self.step = self.packed_steps = 0  # packed: taken together with other trainings
-        self.is_stacked = False  # True while the weights are part of the stacked weights of a pack
+        self.step = 0
         self._is_torn = False  # True while parts of the state belong to different steps
         self._begin_epoch()
 
@@ -123,9 +122,11 @@ class Training:
         """
         train = self.settings.train
         with self.work.timed():
-            if (view := self.unchecked_view()) is not None:
-                with float32_products(train.precision):
-                    check_future_is_hidden(self.model, view)
+            if not self.step and has_modules_of_others(self.model):
+                view = self.objective.causal_view()
+                if view is not None:
+                    with float32_products(train.precision):
+                        check_future_is_hidden(self.model, view)
             if self.callbacks and not self.callbacks.started:
                 with float32_products(train.precision):
                     self.callbacks.start(self.trained.evaluated())
@@ -154,12 +155,6 @@ class Training:
         self._is_torn = False
         return {**trained, **measured, TOKENS_PER_S: tokens / seconds}
 
-    def unchecked_view(self) -> CausalView | None:
-        """Return the data for the check before the first step, or None if no check is due."""
-        if self.step or not has_modules_of_others(self.model):
-            return None
-        return self.objective.causal_view()
-
     def take_steps(self, count: int = 1, between_steps: BetweenSteps = lambda: None) -> None:
         """Take `count` steps of the current epoch. The caller adds their time to the counters."""
         with self.noise.in_process(), float32_products(self.settings.train.precision):
@@ -167,7 +162,7 @@ class Training:
                 self.model.train()
             for _ in range(count):
                 began = time.perf_counter()
-                self.begin_step()
+                self._is_torn, self.step = True, self.step + 1
                 self.trained.clear_gradients()
                 parts = self.settings.train.accumulate
                 self.objective.begin_batch(parts)
@@ -178,12 +173,11 @@ class Training:
                 self.trained.move()
                 if self.budget:
                     self.schedule.total_steps = self.budget.add_step(began, self.step, self.device)
-                self.end_step(sum(shares[1:], start=shares[0]))
+                self.schedule.after_step(sum(shares[1:], start=shares[0]))
+                self.trained.after_step()
+                self._taken += 1
+                self._is_torn = False
                 between_steps()
-
-    def begin_step(self) -> None:
-        """Begin a training step. The training cannot be saved until `end_step`."""
-        self._is_torn, self.step = True, self.step + 1
 
     def add_gradients(self, part: int) -> Tensor:
         """Add the gradients of micro-batch number `part`. Return its share of the batch's loss."""
@@ -199,19 +193,6 @@ class Training:
             whole, loss = whole / train.accumulate, loss / train.accumulate
         whole.backward()
         return loss.detach()
-
-    def end_step(self, loss: Tensor, *, packed: bool = False) -> None:
-        """Count a step, and set the next learning rate.
-
-        The weights are already updated. `packed` says whether the step was taken together with other
-        trainings.
-        """
-        if packed:
-            self._loss, self.packed_steps = self._loss + loss, self.packed_steps + 1
-        self.schedule.after_step(loss)
-        self.trained.after_step()
-        self._taken += 1
-        self._is_torn = False
 
     def _begin_epoch(self) -> None:
         self._taken, self.work.epoch_seconds = 0, 0.0
@@ -243,7 +224,7 @@ class Training:
     @property
     def can_be_saved(self) -> bool:
         """Return whether the state can be saved now. It cannot be saved in the middle of a step."""
-        return not self._is_torn and not self.is_stacked and self.noise.settled
+        return not self._is_torn and self.noise.settled
 
     def weights(self) -> Mapping[str, Tensor]:
         """Return the weights to store, by name. They are the best epoch's weights, or the current ones."""
@@ -266,7 +247,6 @@ class Training:
             **self.stopping.state(),
             "noise": self.noise.state,
             "progress": (self.epoch, self.step, work.seconds + now_s, work.flops, work.tokens),
-            "packed": self.packed_steps,
             **({"budget": self.budget.spent} if self.budget else {}),
             "epoch": {"taken": self._taken, "loss": self._loss, "seconds": work.epoch_seconds + now_s},
             **{name: part.state() for name, part in optional.items() if part},
@@ -280,7 +260,7 @@ class Training:
         self.schedule.restore(state["schedule"])
         self.stopping = self.stopping.restored(epoch, state)
         self.noise.state = state["noise"]
-        self.packed_steps, self.is_stacked, self._is_torn = state.get("packed", 0), False, False
+        self._is_torn = False
         if self.budget:
             self.budget.spent = state["budget"]
         begun = state["epoch"]
@@ -442,10 +422,10 @@ class Work:
         try:
             yield
         except Interruption:
-            self.add_seconds(self.pending_seconds)
+            self._add_seconds(self.pending_seconds)
             raise
         else:
-            self.add_seconds(self.pending_seconds)
+            self._add_seconds(self.pending_seconds)
         finally:
             self._began = None
 
@@ -457,7 +437,7 @@ class Work:
         """
         return 0.0 if self._began is None else time.perf_counter() - self._began
 
-    def add_seconds(self, seconds: float) -> None:
+    def _add_seconds(self, seconds: float) -> None:
         """Add time that steps of the current epoch took."""
         self.seconds, self.epoch_seconds = self.seconds + seconds, self.epoch_seconds + seconds
 

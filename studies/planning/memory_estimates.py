@@ -126,13 +126,3 @@ def trials_per_gpu(held: StepMemory, device_bytes: int, *, cpus: float, at_once:
     """
     most = math.inf if at_once is None else math.ceil(at_once)
     return int(max(1, min(trials_that_fit(held, device_bytes), cpus, MOST_ON_ONE, most)))
-
-
-def trials_together(held: StepMemory, device_bytes: int) -> int:
-    """Return how many trials fit on a device in one process.
-
-    Each needs the step memory `held`. Each trial keeps its own weights and optimiser state besides the
-    stacked weights and state, and a copy of both from before the steps.
-    """
-    each = held.total + 2 * (held.weights + held.optimizer) + held.average
-    return max(0, int((0.9 * device_bytes - GPU_CONTEXT) / each))

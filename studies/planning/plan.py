@@ -230,13 +230,11 @@ class ModelCost:
 class MachineNotes:
     """Sentences about the machine that will train, for a plan.
 
-    `total` is the time of all trials, `where` the device, `packs` the number of trials that train together,
-    and `bf16` the time that reduced precision saves.
+    `total` is the time of all trials, `where` the device, and `bf16` the time that reduced precision saves.
     """
 
     total: str
     where: str
-    packs: str
     bf16: str
     activation_checkpointing: bool
 

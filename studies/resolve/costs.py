@@ -13,7 +13,6 @@ from ..catalog.tasks import (
     AlgorithmicSettings,
     AlgorithmicTask,
     GeneratedTask,
-    LengthTask,
     LongTermSettings,
     SyntheticTask,
     require_algorithmic,
@@ -90,8 +89,6 @@ def has_many_lengths(settings: TrialSettings) -> bool:
     if train.curriculum is not None:
         return train.curriculum.end != train.curriculum.start
     match task:
-        case LengthTask():
-            return task.lengths[0] != task.lengths[1]
         case GeneratedTask():
             return not task.has_one_shape
         case LongTermSettings():

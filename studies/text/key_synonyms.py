@@ -75,7 +75,7 @@ ELSEWHERE: Mapping[str, str] = {
     **dict.fromkeys(("max_step_flops", "max_flops"), 'write limits = { step_flops = "<= 1e9" }'),
     **dict.fromkeys(("significance", "smallest_difference"), _CLAIMS),
     **dict.fromkeys(("device", "devices", "gpu", "gpus", "cpu", "cpus", "num_workers"), _MACHINE),
-    **dict.fromkeys(("checkpoint_every", "time_limit_s", "activation_checkpointing", "pack"), _MACHINE),
+    **dict.fromkeys(("checkpoint_every", "time_limit_s", "activation_checkpointing"), _MACHINE),
 }
 """For each name that has no key in any table, a sentence on where to set it."""
 

@@ -16,7 +16,6 @@ def test_without_any_source_every_setting_has_its_default():
         "gpus": "auto",
         "time_limit_s": None,
         "checkpoint_every": None,
-        "pack": "off",
         "activation_checkpointing": False,
         "format": "rich",
         "plugins": (),
@@ -116,7 +115,6 @@ def test_config_show_says_where_each_value_comes_from(run, tmp_path, monkeypatch
         f"gpus                       0.25     {tmp_path}/activemem.toml\n"
         "time_limit_s               –        default\n"
         "checkpoint_every           –        default\n"
-        "pack                       off      default\n"
         "activation_checkpointing   false    default\n"
         "format                     rich     default\n"
         "plugins                    –        default\n"

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from activemem import __version__
-from activemem.storage import Store
 
 from ..forked_commands import run_command, run_program
 
@@ -80,19 +79,6 @@ def test_a_study_trains_it(run):
     frame = run("activemem", "table", "render", "fading", "--format", "markdown")
     versions = re.findall(r"activemem (\S+(?: with \S+ [\d.]+)?)", frame)
     assert versions == [__version__, f"{__version__} with activemem-fading 0.1.0"]
-
-
-def test_trials_of_it_train_together_as_they_do_separately(run, tmp_path):
-    def metrics(pack):
-        results = tmp_path / pack
-        options = ("--local", "--pack", pack, "--results", str(results), "--set", "factors.seed=[0, 1, 2]")
-        run("activemem", "study", "run", str(PLUGIN / "fading.toml"), *options)
-        rows = [row for row in Store(results).trials().to_dicts() if "fading" in row["recipe"]]
-        assert len(rows) == 6 and {row["packed_steps"] > 0 for row in rows} == {pack != "off"}
-        named = {(row["trial"], each["name"]): each["value"] for row in rows for each in row["metrics"]}
-        return {key: value for key, value in named.items() if key[1] != "tokens_per_s"}
-
-    assert metrics("4") == pytest.approx(metrics("off"), abs=1e-6)
 
 
 def test_an_edited_module_makes_other_trials_of_those_that_use_it(run, site):

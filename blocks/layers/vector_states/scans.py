@@ -35,8 +35,6 @@ class DiagonalScan(torch.autograd.Function):
     It saves decays and states. Its backward pass is also a scan.
     """
 
-    generate_vmap_rule = True
-
     @staticmethod
     def forward(decay: Tensor, added: Tensor) -> Tensor:
         """Return the states (batch, length, …), given decays and summands of the same shape."""
@@ -103,8 +101,6 @@ class SelectiveRead(torch.autograd.Function):
 
     With `negative`, decays are twice that minus 1 (Grazzi et al. 2025, section 4.2).
     """
-
-    generate_vmap_rule = True
 
     @staticmethod
     def forward(negative: bool, *given: Tensor) -> tuple[Tensor, Tensor]:

@@ -98,11 +98,7 @@ class GeneratedTask(TaskSettings, ABC):
 
     @property
     def has_one_shape(self) -> bool:
-        """True if all full training batches have the same shape.
-
-        Then inputs have equal lengths without padding, and equally many scored targets. Such trials can train
-        in packs.
-        """
+        """True if all training inputs have equal lengths, without padding."""
         return False
 
     @property

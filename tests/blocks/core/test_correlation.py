@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 from torch.export import Dim
 from torch.nn import functional
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from activemem.blocks.core import WHOLE, choose_tile, correlate, correlation
 from activemem.blocks.layers import Convolution
@@ -117,50 +116,6 @@ def test_frozen_inputs_get_no_gradient() -> None:
     y.sum().backward()
     assert weights.grad is not None
     assert biases.grad is None
-
-
-def test_inputs_that_a_vmap_does_not_map_work_inside_it() -> None:
-    x, weights, biases = (each.detach() for each in large(torch.float64))
-    added = torch.stack([biases, 2.0 * biases])
-    y = torch.vmap(lambda bias: correlate(x, weights, bias, left=4, right=5, by_frequencies=True))(added)
-    expected = correlate(x, weights, left=4, right=5, by_frequencies=True)
-    torch.testing.assert_close(y, expected + added[:, None, None], rtol=0.0, atol=1e-12)
-
-
-class Operations(TorchDispatchMode):
-    """The names of the operations that torch calls."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names = set[str]()
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.names.add(func.__name__)
-        return func(*args, **(kwargs or {}))
-
-
-@pytest.mark.parametrize("has_bias", [True, False])
-def test_a_pack_uses_the_frequency_domain_too(*, has_bias: bool) -> None:
-    x, weights, biases = large(torch.float64)
-
-    def slide(x: Tensor, weights: Tensor, biases: Tensor) -> Tensor:
-        bias = biases if has_bias else None
-        return correlate(x, weights, bias, left=4, right=5, by_frequencies=True)
-
-    packed = [torch.stack([each, 0.5 * each]).detach().requires_grad_() for each in (x, weights, biases)]
-    with Operations() as used:
-        y = torch.vmap(slide)(*packed)
-        found = torch.autograd.grad(y.square().sum(), packed, allow_unused=True)
-    assert not any("convolution" in name for name in used.names)
-    for index in range(2):
-        alone = [each[index].detach().requires_grad_() for each in packed]
-        expected = slide(*alone)
-        torch.testing.assert_close(y[index], expected, rtol=0.0, atol=1e-11)
-        gradients = torch.autograd.grad(expected.square().sum(), alone, allow_unused=True)
-        for each, other in zip(found, gradients, strict=True):
-            assert (each is None) == (other is None)
-            if each is not None:
-                torch.testing.assert_close(each[index], other, rtol=1e-11, atol=1e-9)
 
 
 def test_long_sequences_are_cut_into_tiles() -> None:
@@ -330,17 +285,6 @@ def test_transforms_made_without_gradients_serve_those_with() -> None:
     y.sum().backward()
     torch.testing.assert_close(y, expected.clone(), rtol=0.0, atol=0.0)
     assert weights.grad is not None
-
-
-def test_models_that_are_mapped_over_have_them_too() -> None:
-    x, weight, bias = (each.detach() for each in large(torch.float64))
-    weights, biases = torch.stack([weight, 2.0 * weight]), torch.stack([bias, -bias])
-
-    def of_one(weight: Tensor, bias: Tensor) -> Tensor:
-        return correlate(x, weight, bias, left=4, right=5, by_frequencies=True)
-
-    expected = torch.stack([of_one(*each) for each in zip(weights, biases, strict=True)])
-    torch.testing.assert_close(torch.vmap(of_one)(weights, biases), expected, rtol=0.0, atol=1e-12)
 
 
 def test_a_compiled_one_is_one_graph() -> None:

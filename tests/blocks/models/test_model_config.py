@@ -5,7 +5,6 @@ from itertools import product
 
 import pytest
 import torch
-from torch.func import functional_call, stack_module_state
 from torch.nn import functional
 
 from activemem.blocks import BuildError, TransductionModel, build
@@ -212,19 +211,6 @@ def test_tied_weights_are_one_tensor_and_learn_from_both_ends():
     fresh.load_state_dict(model.state_dict())
     assert fresh.output.weight is fresh.embedding.weight
     assert fresh(tokens).equal(model(tokens))
-
-
-@pytest.mark.parametrize("frame", [FRAMES["tied"], FRAMES["tied clusters"]], ids=["plain", "clusters"])
-def test_models_with_tied_weights_can_be_stacked(frame):
-    models = [made("ff(5)", seed=seed, **frame) for seed in range(3)]
-    weights, buffers = stack_module_state(models)
-    tokens = torch.stack([inputs_of(model) for model in models])
-
-    def one(weights, tokens):
-        return functional_call(models[0], (weights, buffers), (tokens,))
-
-    alone = torch.stack([model(row) for model, row in zip(models, tokens, strict=True)])
-    torch.testing.assert_close(torch.vmap(one)(weights, tokens), alone, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["symbols", "tied", "clusters", "tied clusters", "columns to symbols"])

@@ -1,4 +1,4 @@
-"""Whole models: counts, wiring against plain references, sharing, padding, weights, packs and errors."""
+"""Whole models: counts, wiring against plain references, sharing, padding, weights and errors."""
 
 import math
 import tracemalloc
@@ -6,7 +6,6 @@ from functools import partial
 
 import pytest
 import torch
-from torch.func import functional_call, stack_module_state
 
 from activemem import register_block
 from activemem.blocks import BuildError, Model, build
@@ -160,32 +159,6 @@ def test_the_state_dict_and_the_text_restore_the_model(text, tmp_path):
     other = made(kept["recipe"], seed=4)
     other.load_state_dict(kept["weights"])
     assert other(tokens(2, 7)).equal(model(tokens(2, 7)))
-
-
-@pytest.mark.parametrize("text", RECIPES)
-def test_stacked_models_give_what_the_models_give_one_by_one(text):
-    models = [made(text, seed=seed, dtype=torch.float32) for seed in range(3)]
-    weights, buffers = stack_module_state(models)
-    inputs = torch.stack([tokens(2, 7, seed) for seed in range(3)])
-
-    def one(weights, inputs):
-        return functional_call(models[0], (weights, buffers), (inputs,))
-
-    alone = torch.stack([model(row) for model, row in zip(models, inputs, strict=True)])
-    torch.testing.assert_close(torch.vmap(one)(weights, inputs), alone, rtol=1e-5, atol=1e-5)
-
-
-def test_stacked_models_drop_each_on_its_own():
-    models = [
-        build("conv(k=3) >> ff(9)", **SIZES, dropout=0.5, generator=make_generator(0)) for _ in range(2)
-    ]
-    weights, buffers = stack_module_state(models)
-
-    def one(weights):
-        return functional_call(models[0], (weights, buffers), (tokens(2, 7),))
-
-    first, second = torch.vmap(one, randomness="different")(weights)
-    assert not first.equal(second)
 
 
 def test_the_representation_of_a_model_is_its_recipe():

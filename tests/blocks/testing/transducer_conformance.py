@@ -36,7 +36,6 @@ from activemem.blocks.testing import (
     parse_block,
     prefix_mask,
     random_sequences,
-    run_stacked,
     use_plain_operations,
 )
 from activemem.grammar import Analysis, Norm, analyse
@@ -173,16 +172,6 @@ def seed_decides(text: str) -> None:
     assert_seed_decides(lambda seed: make_transducer(text, seed=seed), *_padded_pair())
 
 
-def weights_can_be_stacked(text: str) -> None:
-    """Check that three stacked models equal three separate ones."""
-    made = [make_transducer(text, seed=seed) for seed in range(3)]
-    source, target = (torch.stack([random_sequences(3, 5, seed=s + k) for s in range(3)]) for k in (0, 9))
-    masks = prefix_mask([5, 2, 4], 5), prefix_mask([3, 5, 1], 5)
-    together, _ = run_stacked(made, (source, target), masks)
-    alone = torch.stack([each(*pair, *masks) for each, *pair in zip(made, source, target, strict=True)])
-    assert_close(together[:, masks[1]], alone[:, masks[1]], rtol=1e-9, atol=1e-9)
-
-
 def dropout_acts_in_training(text: str) -> None:
     """Check that dropout is random in training and off in evaluation."""
     dropping, plain = (_build(text, dropout=rate) for rate in (0.5, 0.0))
@@ -211,7 +200,6 @@ TRANSDUCER_CHECKS: tuple[Callable[[str], None], ...] = (
     training_memory_is_stated,
     state_dict_restores,
     seed_decides,
-    weights_can_be_stacked,
     dropout_acts_in_training,
     transduction_equals_the_reference,
 )

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from torch.func import functional_call, stack_module_state
+from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from activemem import build
@@ -250,21 +250,6 @@ def test_dropout_acts_only_in_training(name):
     assert model(source, target).equal(plain.train()(source, target))
     model.train()
     assert not model(source, target).equal(model(source, target))
-
-
-@every_model
-def test_three_models_as_one_batched_computation_are_the_three(name):
-    models = [make_transducer(name, seed=seed) for seed in range(3)]
-    sources, targets = (torch.stack(each) for each in zip(*(pair(2, 4, 3) for _ in range(3)), strict=True))
-    masks = prefix_mask([4, 2], 4), prefix_mask([3, 1], 3)
-    weights, _ = stack_module_state(models)
-
-    def one(weights, source, target):
-        return functional_call(models[0], weights, (source, target, *masks))
-
-    together = torch.vmap(one, randomness="error")(weights, sources, targets)
-    alone = torch.stack([model(*each, *masks) for model, *each in zip(models, sources, targets, strict=True)])
-    torch.testing.assert_close(together, alone)
 
 
 @pytest.mark.parametrize("maps", [0, 5])

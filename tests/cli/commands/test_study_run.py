@@ -229,10 +229,6 @@ def test_a_folder_that_cannot_be_made_is_reported_before_anything_starts(run, ti
 
 
 def test_a_rejected_run_leaves_no_files(run, tiny, monkeypatch, golden):
-    monkeypatch.setenv("ACTIVEMEM_ACTIVATION_CHECKPOINTING", "true")
-    refused = run("study", "run", tiny, "--local", "--pack", "4")
-    golden(refused.stderr)
-    monkeypatch.delenv("ACTIVEMEM_ACTIVATION_CHECKPOINTING")
     monkeypatch.setenv("ACTIVEMEM_GPUS", "2")
     refused = run("study", "run", tiny, "--local")
     golden(refused.stderr)

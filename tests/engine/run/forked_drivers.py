@@ -1,10 +1,9 @@
 """Start forked drivers of shared.toml on one store, which share one import of torch.
 
 Usage: forked_drivers.py [STORE], in a folder with shared.toml. LEASE_S in the environment is the length of
-leases, and PACK how many trials train together. The program reads lines with a name, or with a name and a
-share such as 3/4. For each line it starts a process that runs the study or this share and writes the events
-to NAME.log, and it prints the id of the process. At the end of the input it waits for all processes, and
-prints the names of those that succeeded.
+leases. The program reads lines with a name, or with a name and a share such as 3/4. For each line it starts a
+process that runs the study or this share and writes the events to NAME.log, and it prints the id of the
+process. At the end of the input it waits for all processes, and prints the names of those that succeeded.
 """
 
 import os
@@ -40,8 +39,7 @@ def drive(name: str, share: str) -> int:
         trials = select_shard(study, share) if share else None
         store = Store(sys.argv[1] if len(sys.argv) > 1 else "results")
         leases.LEASE_S = float(os.environ.get("LEASE_S", leases.LEASE_S))
-        machine = Machine(pack=int(os.environ.get("PACK", 1)))
-        run_study(study, store, machine, Log(), local=True, trial_ids=trials)
+        run_study(study, store, Machine(), Log(), local=True, trial_ids=trials)
     except BaseException:  # noqa: BLE001  told to the test
         os.write(1, traceback.format_exc().encode())
         os._exit(1)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from activemem import load_study
-from activemem.engine.run import COHORT_S, SCHEDULING_S, GridCohorts, cohorts, expected_work
+from activemem.engine.run import COHORT_S, SCHEDULING_S, GridCohorts, expected_work
 
 from ...quick_cases import one_in
 from ...study_texts import study_text
@@ -22,10 +22,10 @@ def jobs(seconds, expected=None):
     ]
 
 
-def makespan(tasks, workers, speed=3.0, pack=1):
+def makespan(tasks, workers, speed=3.0):
     """Return the time until all workers have ended, each requesting a cohort when idle."""
     now = driver = 0.0
-    source = GridCohorts(tasks, pack=pack, work=lambda trial: speed * trial.settings, clock=lambda: now)
+    source = GridCohorts(tasks, work=lambda trial: speed * trial.settings, clock=lambda: now)
     idle, running, sizes = workers, [], []
     while True:
         while idle and (cohort := source.next_cohort(workers)) is not None:
@@ -75,11 +75,9 @@ def grids(count=4608):
 
 @pytest.mark.parametrize("workers", [8, 256])
 @pytest.mark.parametrize("kind", one_in(2, grids(3)))
-@pytest.mark.parametrize("pack", [1, 16])
-def test_workers_end_nearly_together(kind, workers, pack, monkeypatch):
-    monkeypatch.setattr(cohorts, "form_of", str)  # those that take as long are of one form
+def test_workers_end_nearly_together(kind, workers):
     tasks = grids()[kind]
-    took, sizes = makespan(tasks, workers, pack=pack)
+    took, sizes = makespan(tasks, workers)
     assert sum(sizes) == len(tasks)
     assert took <= 1.15 * ideal(tasks, workers)
 
@@ -91,39 +89,6 @@ def test_cohorts_of_few_trials_take_little_longer_than_each_alone(kind, count, w
     took, sizes = makespan(tasks, workers)
     assert sum(sizes) == len(tasks)
     assert took <= 1.1 * one_by_one(tasks, workers)
-
-
-@pytest.mark.parametrize("count", [432, 1536])
-def test_packs_of_trials_that_only_seem_alike_are_no_larger_than_a_share(count, monkeypatch):
-    monkeypatch.setattr(cohorts, "form_of", str)
-    tasks = alike_on_paper(count)["shortest first"]
-    took, _ = makespan(tasks, 256, pack=16)
-    assert took <= 1.1 * one_by_one(tasks, 256)
-
-
-@pytest.mark.parametrize(("workers", "sizes"), [(1, [32] * 3), (2, [32, 25, 15, 9, 6, 4]), (16, [4] * 12)])
-def test_trials_of_a_form_are_handed_out_as_many_as_train_together(workers, sizes, monkeypatch):
-    monkeypatch.setattr(cohorts, "form_of", str)
-    found = makespan(jobs(np.full(96, 20.0)), workers, pack=16)[1]
-    assert found[: len(sizes)] == sizes
-
-
-def test_each_form_in_a_cohort_is_there_with_all_of_its_trials(monkeypatch):
-    monkeypatch.setattr(cohorts, "form_of", lambda seconds: str(seconds))
-    now, tasks, taken = 0.0, jobs([0.1, 0.2, 0.3, 0.4, 0.5] * 4), []
-    source = GridCohorts(tasks, pack=4, work=lambda trial: trial.settings, clock=lambda: now)
-    while (cohort := source.next_cohort()) is not None:
-        now += sum(job.seconds for job in cohort[1])
-        source.cohort_ended(cohort[0], completed=True)
-        taken.append([job.seconds for job in cohort[1]])
-    assert len(taken) < 5
-    for each in {0.1, 0.2, 0.3, 0.4, 0.5}:
-        assert sorted(seconds.count(each) for seconds in taken)[-2:] == [0, 4]
-
-
-def test_trials_of_a_form_are_parted_evenly_for_one_worker(monkeypatch):
-    monkeypatch.setattr(cohorts, "form_of", str)
-    assert makespan(jobs([1.0, 2.0] * 33), 1, pack=16)[1] == [17, 17, 16, 16]
 
 
 def test_short_trials_are_handed_out_many_at_once_and_one_worker_has_them_in_order():

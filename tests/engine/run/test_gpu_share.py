@@ -98,15 +98,13 @@ def test_a_run_says_how_many_of_its_trials_can_train_at_once(tmp_path, tiny, mon
     told = []
     monkeypatch.setattr(ray_cluster, "run_cohorts", lambda *_, at_once, **__: told.append(at_once) or [])
 
-    def run(text, pack="off", **options):
-        run_study(load_study(text), Store(tmp_path), Machine(gpus=0.0, pack=pack), local=False, **options)
+    def run(text, **options):
+        run_study(load_study(text), Store(tmp_path), Machine(gpus=0.0), local=False, **options)
         return told.pop()
 
     study = load_study(tiny)
     assert run(tiny) == study.total
     assert run(tiny, max_trials=2) == 2
-    cells = study.total // len(study.seeds)
-    assert run(tiny, pack=2) == cells * -(-len(study.seeds) // 2)
     assert run(SEARCH_OF_RUNGS) == sum(load_study(SEARCH_OF_RUNGS).search.points_by_rung)
 
 

@@ -280,20 +280,19 @@ trials = 2
 
 @pytest.mark.heavy
 @pytest.mark.parametrize(
-    ("text", "pack", "shares"),
+    ("text", "shares"),
     [
-        pytest.param(STUDY, 1, False, id="grid"),
-        pytest.param(STUDY, 4, False, id="packs", marks=pytest.mark.slow),
-        pytest.param(STUDY, 1, True, id="shards", marks=pytest.mark.slow),
-        pytest.param(SEARCH, 1, False, id="search"),
+        pytest.param(STUDY, False, id="grid"),
+        pytest.param(STUDY, True, id="shards", marks=pytest.mark.slow),
+        pytest.param(SEARCH, False, id="search"),
     ],
 )
 def test_a_driver_that_is_suspended_for_longer_than_its_lease_drops_what_it_lost_and_continues(
-    tmp_path, text, pack, shares
+    tmp_path, text, shares
 ):
     (tmp_path / "shared.toml").write_text(text, encoding="utf-8")
     command = [sys.executable, str(Path(__file__).with_name("forked_drivers.py"))]
-    environment = {**os.environ, "LEASE_S": "1.5", "PACK": str(pack)}
+    environment = {**os.environ, "LEASE_S": "1.5"}
     with subprocess.Popen(
         command, cwd=tmp_path, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as drivers:

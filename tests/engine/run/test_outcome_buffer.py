@@ -8,7 +8,7 @@ import torch
 
 from activemem.engine import Ended, Machine, Started
 from activemem.engine.core import ClaimedElsewhere, MachineFailed, StoppedMidway
-from activemem.engine.run import FLUSH_S, Lockstep, OutcomeBuffer, Worker, take_turn
+from activemem.engine.run import FLUSH_S, Lockstep, OutcomeBuffer, Worker
 from activemem.engine.trial import Attempt, Job, Work
 from activemem.storage import Store
 from activemem.studies import Trial
@@ -20,13 +20,13 @@ def sequentially(attempts):
     """Train one after the other; yield all events."""
     for attempt in attempts:
         while not attempt.ended:
-            yield from take_turn([attempt], None)
+            yield attempt.advance()
 
 
 class Empty:
     """A training that ends immediately."""
 
-    parameters = epoch = step = packed_steps = 0
+    parameters = epoch = step = 0
     steps_left = 0
     finished = can_be_saved = True
 

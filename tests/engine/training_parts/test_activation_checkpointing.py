@@ -12,7 +12,7 @@ from activemem import load_study, run_study
 from activemem.blocks import build
 from activemem.blocks.core import outermost_stacks
 from activemem.engine import Machine
-from activemem.engine.core import ResourceError, checkpointing_fault
+from activemem.engine.core import checkpointing_fault
 from activemem.engine.trial import Training
 from activemem.storage import Store
 from activemem.studies.schema import TrialSettings
@@ -103,11 +103,6 @@ def test_the_reason_why_all_is_kept_is_reported_once(caplog, golden):
     compiled = settings_of("ff(8)", {"name": "reverse"}, compile=True)
     fault = checkpointing_fault(compiled, build("ff(8)", d_model=8, vocab=5))
     assert "([train] compile)" in fault
-
-
-def test_activation_checkpointing_is_refused_with_packs(golden):
-    with golden.raises(ResourceError):
-        Machine(activation_checkpointing=True, pack=2)
 
 
 @pytest.mark.heavy

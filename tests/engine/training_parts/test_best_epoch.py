@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from activemem import StudyError, load_study
-from activemem.engine.packs import alone_reason
 from activemem.engine.trial import BestEpoch, Training
 from activemem.studies.schema import TrialSettings
 
@@ -100,10 +99,8 @@ def test_a_nan_is_never_the_best_and_the_first_of_equal_epochs_is():
     assert epochs == [0, 2, 3, 3, 3, 3, 7]
 
 
-def test_packs_leave_it_out_and_the_default_is_the_last_epoch():
+def test_the_default_is_the_last_epoch():
     assert settings() == settings(keep="last")
-    assert "keep" in alone_reason(settings(lengths=[4, 4], keep="best"))
-    assert alone_reason(settings(lengths=[4, 4])) is None
 
 
 @pytest.mark.parametrize(

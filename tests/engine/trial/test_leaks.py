@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from activemem import Block, Reach, StudyResults, load_study, run_study
 from activemem.blocks.core import BLOCKS
-from activemem.engine import LeakError, Machine
+from activemem.engine import LeakError
 from activemem.engine.core import NOBODY, ONE_CPU
 from activemem.engine.trial import Training, check_future_is_hidden
 from activemem.grammar import lookup
@@ -125,23 +125,6 @@ def test_a_block_of_others_that_looks_ahead_at_once_is_found_before_the_first_st
     with pytest.raises(LeakError):
         trained.advance()
     assert trained.step == steps
-
-
-def test_a_pack_takes_no_step_of_a_block_of_others_that_looks_ahead_at_once(tmp_path):
-    text = study_text(
-        model={"recipe": "{mixer}"},
-        task=MQAR,
-        train={"curriculum": None, "epochs": 1},
-        factors={"mixer": ["twelve(k=1)", "conv(k=3)"], "seed": [0, 1]},
-    )
-    path = tmp_path / "tiny.toml"
-    path.write_text(text, encoding="utf-8")
-    store = Store(tmp_path / "results")
-    run_study(load_study(path), store, Machine(pack=4), NOBODY, local=True)
-    rows = store.trials().sort("recipe", "seed")
-    assert rows["status"].to_list() == ["done", "done", "failed", "failed"]
-    assert rows["steps"].to_list()[2:] == [0, 0]
-    assert all(count > 0 for count in rows["packed_steps"].to_list()[:2])
 
 
 @pytest.mark.parametrize("block", ["twelve", "gated"])

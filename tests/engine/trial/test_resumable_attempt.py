@@ -121,7 +121,7 @@ def test_short_epochs_that_a_kill_loses_are_trained_again_to_the_same_rows(store
 def test_a_trial_is_saved_after_so_much_training_and_where_it_is_given_back(store, task):
     attempt = Attempt(task(), store, CPU, save_after_s=30.0)
     attempt.advance()
-    attempt.training.work.add_seconds(30.0)
+    attempt.training.work.seconds += 30.0
     attempt.advance()
     assert reached(store, task())[0] == 1
     attempt.advance()

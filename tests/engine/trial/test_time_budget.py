@@ -5,7 +5,6 @@ import pickle
 import pytest
 import torch
 
-from activemem.engine.packs import alone_reason
 from activemem.engine.trial import Training
 
 CPU = torch.device("cpu")
@@ -69,7 +68,3 @@ def test_the_mean_loss_and_the_work_are_of_the_steps_that_were_taken(timed, sett
     same = counted.advance()
     assert training.work.flops == counted.work.flops
     assert losses["loss"] == pytest.approx(same["loss"], rel=0.05)
-
-
-def test_a_training_of_a_set_time_trains_separately(timed):
-    assert "[train] seconds" in alone_reason(timed)

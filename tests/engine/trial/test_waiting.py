@@ -9,11 +9,14 @@ from contextlib import nullcontext
 import pytest
 import torch
 
+from activemem.blocks.testing import example_block
 from activemem.engine.optimisers import Weights, make_weights
 from activemem.engine.trial import Training
+from activemem.grammar import render
 from activemem.studies.catalog import SCHEDULES
 from activemem.studies.schema import TrialSettings
 
+from ...blocks.example_blocks import SEQUENCE_BLOCKS
 from ...quick_cases import one_in
 
 META = torch.device("meta")
@@ -62,6 +65,18 @@ STEPS |= {
         {"schedule": {"name": name, **NEEDED.get(name, {})}},
     )
     for name in SCHEDULES
+}
+STEPS |= {
+    f"block {name}": ({"name": "reverse"}, {"recipe": render(example_block(name)), "dropout": 0.1}, {})
+    for name in SEQUENCE_BLOCKS
+}
+STEPS |= {
+    f"position {position}": (
+        {"name": "reverse"},
+        {"recipe": "sa(heads=2, pos=rope)", "position": position, "max_positions": 50},
+        {},
+    )
+    for position in ("learned", "randomised", "randomised_pairs")
 }
 ASKING = {
     "the mean of recent losses": (

@@ -79,10 +79,6 @@ class ChomskySettings(LengthTask):
         return length + PROBLEMS[self.problem].answer_length(length)
 
     @property
-    def has_one_shape(self) -> bool:
-        return super().has_one_shape and PROBLEMS[self.problem].chance is not None
-
-    @property
     def chance(self) -> float | None:
         return PROBLEMS[self.problem].chance
 

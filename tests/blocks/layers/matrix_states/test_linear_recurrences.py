@@ -35,7 +35,6 @@ CHECKS = (
     conformance.padding_changes_nothing,
     conformance.flops_are_counted,
     conformance.training_memory_is_stated,
-    conformance.weights_can_be_stacked,
     conformance.half_precision_is_near,
     *STEP_CHECKS,
 )

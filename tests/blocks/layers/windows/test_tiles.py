@@ -5,7 +5,6 @@ import torch
 from torch.testing import assert_close
 
 from activemem.blocks import build
-from activemem.blocks.core import replay_dropout
 from activemem.blocks.layers import window_attention
 from activemem.blocks.layers.windows import pieces as window_pieces
 from activemem.blocks.testing import (
@@ -95,21 +94,6 @@ def test_the_same_weights_are_dropped_in_tiles(text, monkeypatch):
     assert not block(x).allclose(found[0][0])
     for one, other in zip(*found, strict=True):
         assert_close(one, other, rtol=1e-10, atol=1e-10)
-
-
-def test_factors_that_are_given_stand_for_what_is_dropped(monkeypatch):
-    monkeypatch.setattr(window_attention, "MAX_WHOLE_SCORES", 0)
-    block, x = make(BLOCKS[4], causal=True), random_sequences(3, 29)
-    plain = block(x)
-    block.train().window.dropout.rate = 0.3
-    with replay_dropout([torch.full((2, 3, 29, 34), 2.0, dtype=x.dtype)]):
-        assert_close(block(x), 2 * plain)
-
-
-def test_stacked_weights_have_products(monkeypatch):
-    monkeypatch.setattr(window_attention, "MAX_WHOLE_SCORES", 0)
-    for text in (BLOCKS[2], BLOCKS[5]):
-        conformance.weights_can_be_stacked(text, causal=True)
 
 
 @every_block
