@@ -39,7 +39,6 @@ ActivememError              a ValueError
         InputError          an input that a model cannot read         activemem.blocks.core.block
         GenerationError     invalid settings of generation  activemem.engine.inference.text_generation
         ServeError          pages that cannot be served this way      activemem.reporting.serve.http_server
-        ExportError         a model that cannot be exported           activemem.engine.inference.export
     change the model or how it is trained
         LeakError           a causal model that sees later inputs     activemem.engine.trial.evaluation
         NotANumberError     a loss that is not finite                 activemem.engine.trial.evaluation

@@ -16,7 +16,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaV
 from pydantic_core.core_schema import FloatSchema
 
 from ..engine.corpora.availability import Availability
-from ..engine.inference.answers import Exported, Prediction
+from ..engine.inference.answers import Prediction
 from ..engine.probes.width_changes import StudyCoordinates
 from ..grammar import BudgetShare, Cardinality, Fault
 from ..reporting.claims.verdicts import ClaimResult
@@ -439,7 +439,7 @@ _PAGES: Sequence[tuple[str, Any]] = (
         word_perplexity=float,
         bits_per_byte=float | None,
     ),
-    ("model export", Exported),
+    _page("model export", "The folder to which a model was exported.", folder=Path),
     _page(
         "table render",
         "The cells of the tables, row by row. Each cell has its estimate, its spread and its published "

@@ -89,7 +89,7 @@ def choose_tile(x: Tensor, weight: Tensor, left: int, right: int) -> int | None:
     together. WHOLE means one tile for the whole sequence. The choice depends only on sizes, so that trainings
     are bit-identical.
     """
-    if torch.compiler.is_compiling():  # a compiled or exported program must not depend on sizes
+    if torch.compiler.is_compiling():  # a compiled program must not depend on sizes
         return None
     (sequences, length, width), (outputs, taps, _) = x.shape, weight.shape
     positions = left + length + right - taps + 1

@@ -159,11 +159,7 @@ class DistanceBias(nn.Module, ABC):
         queries − 1), give (batch, heads, queries, keys).
         """
         biases = self.by_distance(distances).to(dtype)
-        if torch.compiler.is_exporting():  # a window of `unfold` has one width in an exported program
-            steps = torch.arange(distances.shape[-1] - keys, -1, -1, device=distances.device)
-            biases = biases[..., steps[:, None] + torch.arange(keys, device=distances.device)]
-        else:
-            biases = biases.unfold(-1, keys, 1).flip(-2)  # the first window belongs to the last query
+        biases = biases.unfold(-1, keys, 1).flip(-2)  # the first window belongs to the last query
         return biases if distances.dim() == 1 else biases.transpose(0, 1)
 
 

@@ -220,12 +220,10 @@ def attend(
     - The sequence has up to 512 tokens under autocast on a CPU. Longer ones are fused in float32, because the
       kernel is slower in bf16.
     - The sequence is short, and the program is compiled, which fuses plain products.
-    - The program is exported, so it must be right for all lengths.
     - Dropout applies to the weights, or scores have a cap or learnt biases.
     """
     plain = dropout.active
     if torch.compiler.is_compiling():
-        plain = plain or torch.compiler.is_exporting()
         plain = plain or (not k.is_cuda and k.shape[2] <= MAX_UNFUSED_LENGTH)
     elif not plain and k.is_cpu and torch.is_autocast_enabled("cpu"):
         plain = k.shape[2] <= MAX_UNFUSED_BF16_LENGTH or not scoring.can_be_fused

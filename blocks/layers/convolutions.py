@@ -64,7 +64,7 @@ class Convolution(Initialisable):
     def forward(self, x: Tensor) -> Tensor:
         """Map (batch, length, width), zero at masked positions, to (batch, length, maps * width)."""
         left, right, taps = self.left, self.right, self.weight
-        if not torch.compiler.is_exporting() and max(left, right) >= x.shape[1]:
+        if max(left, right) >= x.shape[1]:
             left, right = min(left, x.shape[1] - 1), min(right, x.shape[1] - 1)
             taps = taps[:, self.left - left : self.left + right + 1]
         by_frequencies = self.use_frequencies and (self.training or not self.causal)
@@ -174,12 +174,10 @@ class PersistentConv(Block):
         rows = self.padding.left
         if rows is None:
             return None
-        touched = len(rows) if torch.compiler.is_exporting() else min(len(rows), length)
+        touched = min(len(rows), length)
         rows = functional.pad(rows, (0, 0, 0, touched - 1)).unsqueeze(0)
         taps = self.convolution.weight[:, : self.convolution.left]
         added = correlate(rows, taps, by_frequencies=False)  # (1, touched, width)
-        if torch.compiler.is_exporting():  # either may be longer
-            return functional.pad(added, (0, 0, 0, length))[:, :length]
         return functional.pad(added, (0, 0, 0, length - touched))
 
     def _from_right(self, length: int, mask: Tensor | None) -> Tensor | None:
@@ -187,12 +185,10 @@ class PersistentConv(Block):
         rows = self.padding.right
         if rows is None:
             return None
-        touched = len(rows) if torch.compiler.is_exporting() else min(len(rows), length)
+        touched = min(len(rows), length)
         rows = functional.pad(rows, (0, 0, touched - 1, 0)).unsqueeze(0)
         taps = self.convolution.weight[:, self.convolution.left + 1 :]
         added = correlate(rows, taps, by_frequencies=False)  # (1, touched, width)
-        if mask is None and torch.compiler.is_exporting():
-            return functional.pad(added, (0, 0, length, 0))[:, touched:]
         if mask is None:
             return functional.pad(added, (0, 0, length - touched, 0))
         # row 0: too far from the end; row `touched`: the last valid position and masked ones

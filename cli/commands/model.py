@@ -12,7 +12,7 @@ import typer
 from ... import cli, reporting, studies
 from ...errors import ActivememError
 from ...studies.text.units import plural
-from ..json_output import print_json, print_json_line, print_page
+from ..json_output import print_json_line, print_page
 from ..options import JsonOption, LastRunStudy, ResultsOption
 from ..output import EXIT_WRONG_INPUT, print_piece, print_stderr, print_stdout, waiting
 
@@ -178,31 +178,22 @@ def score(
 def export(
     *,
     model: ModelName,
-    path: Annotated[
-        str,
-        typer.Argument(metavar="PATH", help="FILE.pt2, FILE.onnx, or a new folder for the Hugging Face Hub."),
+    folder: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="The new folder, as on the Hugging Face Hub.")
     ],
-    lengths: Annotated[
-        bool,
-        typer.Option("--lengths", help="Add the sequence lengths as a second input of the program."),
-    ] = False,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Export a model as a program that runs without activemem, and verify its outputs.
+    """Write a model to a folder, which transformers and lm_eval can load if it is a language model.
 
-    FILE.pt2 is a torch.export program, and FILE.onnx an ONNX program; both accept any batch size and length.
-    With --lengths, the program distinguishes padding from valid positions. If the output is
-    a folder, the command writes config.json and model.safetensors into it.
+    The folder has config.json and model.safetensors, and the tokenizer of a language model. activemem must be
+    installed where the folder is loaded.
     """
-    trained = _load(model, results)
-    with waiting(f"exporting {trained.recipe}"):
-        done = trained.export(path, lengths=lengths)
+    written = _load(model, results).export(folder)
     if as_json:
-        print_json(done)
+        print_page("model export", folder=written)
         return
-    differs = "" if done.difference is None else f": outputs within {done.difference:.1e} of the model's"
-    print_stdout(f"{done.path}{differs}")
+    print_stdout(str(written))
 
 
 def _lines_of_stdin() -> Iterator[str]:

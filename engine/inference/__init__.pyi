@@ -1,4 +1,3 @@
-from .export import ExportError as ExportError
 from .predictions import InputError as InputError
 from .text_generation import GenerationError as GenerationError
 from .text_generation import Sampling as Sampling

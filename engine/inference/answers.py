@@ -1,9 +1,8 @@
-"""The results of using a trained model: a prediction for each line, or an exported file."""
+"""The answer of a trained model to a line."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,15 +22,3 @@ class Prediction:
     probabilities: dict[str, float] | list[float] | list[dict[str, float]] | None = None
     unknown: tuple[str, ...] = ()
     unread: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exported:
-    """An exported file, and how far its outputs differ from the model's.
-
-    `difference` is the largest difference of an output, relative to the largest output. It is None if nothing
-    was computed, as for a Hub folder.
-    """
-
-    path: Path
-    difference: float | None

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from ...storage.files import replacing
 from ...studies.catalog.tasks import LanguageModelSettings
-from ..core.models import write_model_file
+from ..core.models import ModelFile, write_model_file
 from ..data.text.batches import LINE_START
 from ..data.vocabularies.build import text_vocabulary_from_dict
-from .trained_model import HUB_WEIGHTS, TrainedModel
+
+HUB_WEIGHTS = "model.safetensors"
+"""The file name of a model in a Hugging Face Hub folder."""
 
 SYMBOLS = "symbols.json"
 """The file name of a language model's symbols."""
@@ -29,32 +28,24 @@ from activemem.engine.inference.huggingface import ActivememConfig, ActivememFor
 """
 
 
-def write_hub_folder(trained: TrainedModel, path: Path) -> None:
-    """Write the model's file and its settings in `config.json`.
+def write_hub_folder(file: ModelFile, path: Path) -> None:
+    """Write a model's file and its settings in `config.json` to a new folder.
 
-    If the weights have changed since the training, the file has the present ones, and no metrics. For a
-    language model, also write the tokenizer and the Python classes that load the model. Raise
-    FileExistsError if the folder exists.
+    For a language model, also write the tokenizer and the Python classes that load the model. Raise
+    FileExistsError if the path exists.
     """
     if path.exists():
         raise FileExistsError(f"{path}: expected a new folder, got an existing one")
     with replacing(path) as temporary:
         temporary.mkdir()
-        # the user may have moved the module to a GPU, or converted it
-        before, state = trained.file.weights, trained.module.state_dict()
-        now = {name: weight.to("cpu", before[name].dtype) for name, weight in state.items()}
-        if all(torch.equal(weight, before[name]) for name, weight in now.items()):
-            (temporary / HUB_WEIGHTS).write_bytes(trained.path.read_bytes())
-        else:
-            write_model_file(temporary / HUB_WEIGHTS, replace(trained.file, weights=now, metrics={}))
-        for name, content in _files(trained).items():
+        write_model_file(temporary / HUB_WEIGHTS, file)
+        for name, content in _files(file).items():
             text = content if isinstance(content, str) else json.dumps(content, indent=2) + "\n"
             (temporary / name).write_text(text, encoding="utf-8")
 
 
-def _files(trained: TrainedModel) -> dict[str, Any]:
+def _files(file: ModelFile) -> dict[str, Any]:
     """Return the files of the Hub folder except the weights: a text, or values to write as JSON, by name."""
-    file = trained.file
     settings = file.trial.settings.model_dump(mode="json", by_alias=True)
     task, symbols = file.trial.settings.task, file.symbols
     if not isinstance(task, LanguageModelSettings) or symbols is None:

@@ -24,8 +24,8 @@ from ...blocks import Model
 from ..data.text.batches import LINE_START
 from ..data.vocabularies.build import text_vocabulary_from_dict
 from ..data.vocabularies.texts import TextVocabulary
-from .hub_folder import SYMBOLS
-from .trained_model import HUB_WEIGHTS, load_model
+from .hub_folder import HUB_WEIGHTS, SYMBOLS
+from .trained_model import load_model
 
 _FIRST, _END = "<start>", "<end of line>"
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
-from importlib import import_module
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 import numpy as np
 import torch
@@ -26,18 +25,13 @@ from ..data.vocabularies.build import text_vocabulary_from_dict
 from ..data.vocabularies.texts import TextVocabulary
 from ..objectives.text_scores import TextScore, score_text
 from .answers import Prediction
+from .hub_folder import HUB_WEIGHTS, write_hub_folder
 from .predictions import answer_lines
 from .text_generation import GenerationError, Sampling, SamplingKeywords, decode_pieces, generate_symbols
-
-if TYPE_CHECKING:
-    from .answers import Exported
 
 BATCH_SIZE = 32
 
 _log = logging.getLogger(__name__)
-
-HUB_WEIGHTS = "model.safetensors"
-"""The file name of a model in a Hugging Face Hub folder."""
 
 
 class UseError(ActivememError):
@@ -65,7 +59,7 @@ class TrainedModel:
         """Return the names of the methods that this kind of model supports."""
         if isinstance(self.file.trial.settings.task, LanguageModelSettings):
             return "generate", "score", "export"
-        return ("predict", "export") if isinstance(self.module, Model) else ("predict",)
+        return "predict", "export"
 
     @property
     def parameters(self) -> int:
@@ -155,14 +149,19 @@ class TrainedModel:
         rows = 1 if task.batching == "stream" and model.positions.kind.adds_vectors else BATCH_SIZE
         return score_text(model, split, task, end=vocabulary.end, batch_size=rows, device=torch.device("cpu"))
 
-    def export(self, path: Path | str, *, lengths: bool = False) -> Exported:
-        """Write the model to a path, and verify its outputs.
+    def export(self, path: Path | str) -> Path:
+        """Write the model to a new folder, as on the Hugging Face Hub; return the folder's path.
 
-        The suffix sets the format: .pt2, .onnx, or none for a folder for the Hugging Face Hub. With `lengths`
-        a program takes a second input, the lengths (batch,) of the sequences. Raise ExportError before
-        anything is written, and FileExistsError if the folder exists.
+        If the weights have changed since the training, the folder has the present ones, and no metrics. Raise
+        FileExistsError if the path exists.
         """
-        return import_module(".export", __package__).export_model(self, Path(path), lengths=lengths)
+        before, state = self.file.weights, self.module.state_dict()
+        # the user may have moved the module to a GPU, or converted it
+        now = {name: weight.to("cpu", before[name].dtype) for name, weight in state.items()}
+        same = all(torch.equal(weight, before[name]) for name, weight in now.items())
+        file = self.file if same else replace(self.file, weights=now, metrics={})
+        write_hub_folder(file, path := Path(path))
+        return path
 
     def _language_model(self) -> tuple[Model, TextVocabulary, LanguageModelSettings]:
         task, symbols = self.file.trial.settings.task, self.file.symbols

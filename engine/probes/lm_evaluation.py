@@ -15,7 +15,6 @@ from ...storage import Store
 from ...studies.catalog.tasks import LanguageModelSettings
 from ...studies.study import Study
 from ..core.resources import ONE_CPU, Machine
-from ..inference.hub_folder import write_hub_folder
 from ..inference.trained_model import load_model
 from .study_probes import ProbeResult, measure_one
 from .trained_models import NOT_KEPT, trained_trials
@@ -83,7 +82,7 @@ def _scores(weights: Path, tasks: Sequence[str], manager: Any) -> Mapping[str, f
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
-        write_hub_folder(load_model(weights), path)
+        load_model(weights).export(path)
         tokenizer = ActivememTokenizer.from_pretrained(path)
         model = Scorer(
             pretrained=ActivememForCausalLM.from_pretrained(path),

@@ -21,7 +21,7 @@ from .attention import (
     window_from_settings,
     window_reach,
 )
-from .spec import Role, Settings, Spec, as_int, boolean, define, integer, sees_itself, window_export_fault
+from .spec import Role, Settings, Spec, as_int, boolean, define, integer, sees_itself
 
 _VECTORS = integer("N", "number of persistent vectors per head", (0, 1048576))
 _SPAN = integer("span", "visible tokens on each side", (1, 65536), 1024)
@@ -58,7 +58,6 @@ def _persistent_attention(
             window_heads(as_int(settings, "heads"))
         ),
         check=check,
-        export_fault=window_export_fault,
     )
 
 

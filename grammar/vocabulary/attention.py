@@ -24,7 +24,6 @@ from .spec import (
     integer,
     real,
     sees_everything,
-    window_export_fault,
     word,
 )
 
@@ -217,6 +216,5 @@ define(
         window=_window,
         check=_check,
         compares_positions=lambda settings: as_word(settings, "pos") in ("rope", "alibi", "t5"),
-        export_fault=lambda settings: window_export_fault(settings) if as_int(settings, "span") > 0 else None,
     )
 )

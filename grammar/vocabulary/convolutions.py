@@ -22,7 +22,6 @@ from .spec import (
     as_word,
     define,
     integer,
-    loop_export_fault,
     word,
 )
 from .vector_states import CHANNELS
@@ -126,9 +125,6 @@ define(
         reach=lambda settings, _context: Reach(left=as_int(settings, "k") - 1, right=0),
         window=_kernel_inputs,
         check=_check_taps,
-        export_fault=lambda settings: (
-            loop_export_fault(settings) if as_word(settings, "filter") == "implicit" else None
-        ),
     ),
     Spec(
         name="hyena",
@@ -150,6 +146,5 @@ define(
         source="Poli et al. 2023 (Hyena Hierarchy), definition 3.1, sections 3.1 to 3.3 and their program",
         reach=_hyena_reach,
         window=lambda settings, context: int(_hyena_reach(settings, context).left) * context.width,
-        export_fault=loop_export_fault,
     ),
 )

@@ -24,7 +24,6 @@ from .spec import (
     boolean,
     define,
     integer,
-    loop_export_fault,
     sees_the_past,
     word,
 )
@@ -75,7 +74,6 @@ def _recurrence(
     least_head_width: int = 1,
     check: Callable[[Settings], str | None] | None = None,
     convolved: Callable[[Settings, int], int] = lambda _settings, inner: 3 * inner,
-    export_fault: Callable[[Settings], str | None] | None = loop_export_fault,
 ) -> Spec:
     """Return the specification of a block whose `own` parameters precede the shared ones.
 
@@ -105,7 +103,6 @@ def _recurrence(
         reach=sees_the_past,
         window=window,
         check=check,
-        export_fault=export_fault,
     )
 
 
@@ -125,7 +122,6 @@ define(
         word("feature", "the features φ: elu(x) + 1 or relu(x)", ("elu", "relu")),
         state=lambda _settings, heads, width: heads * width * (width + 1),
         norm="none",
-        export_fault=None,
     ),
     _recurrence(
         "retention",
@@ -142,7 +138,6 @@ define(
         check=lambda settings: (
             odd_width_fault(settings, "rotate=true") if as_bool(settings, "rotate") else None
         ),
-        export_fault=None,
     ),
     _recurrence(
         "gla",
@@ -164,7 +159,6 @@ define(
         short_conv=4,
         convolved=lambda settings, inner: 2 * as_int(settings, "state") + inner,
         output_gate="silu",
-        export_fault=None,
     ),
     _recurrence(
         "mamba3",

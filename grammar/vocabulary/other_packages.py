@@ -23,7 +23,6 @@ define(
         equation="that of the layer",
         source="Yang and Zhang 2024, flash-linear-attention",
         reach=sees_the_past,
-        export_fault=lambda _settings: "its kernels are not torch's",
         package="flash-linear-attention",
     ),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .spec import Role, Spec, as_int, define, integer, loop_export_fault, sees_the_past
+from .spec import Role, Spec, as_int, define, integer, sees_the_past
 
 RECURRENT = ("lstm", "gru")
 """The blocks whose last state can start a decoder."""
@@ -30,7 +30,6 @@ def _recurrent(
         simpler=simpler,
         reach=sees_the_past,
         window=lambda settings, context: states * as_int(settings, "layers") * context.width,
-        export_fault=loop_export_fault,
     )
 
 

@@ -159,16 +159,6 @@ def sees_itself(_settings: Settings, _context: CostContext) -> Reach:
     return Reach(left=0, right=0)
 
 
-def loop_export_fault(_settings: Settings) -> str:
-    """Return why a block that loops over positions cannot be exported for all lengths."""
-    return "it computes positions, or chunks of positions, sequentially"
-
-
-def window_export_fault(_settings: Settings) -> str:
-    """Return why attention within a window cannot be exported for all lengths."""
-    return "its window layout depends on the length"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
     """The specification of a block: its parameters and other properties.
@@ -183,7 +173,6 @@ class Spec:
     - `check` returns a fault of the arguments in combination, or None.
     - `compares_positions` says whether the block compares pairs of positions. Only then does the model's
       setting `position = randomised_pairs` have an effect on it.
-    - `export_fault` says why the block cannot be exported as one program for all lengths, or None if it can.
     - `depends_on_target_length` marks transducers whose outputs depend on the target's length, if it
       exceeds the source's length.
     - `package` is the package whose layers the block builds, None if it needs none. Such a block also takes
@@ -202,7 +191,6 @@ class Spec:
     window: Callable[[Settings, CostContext], int] | None = None
     check: Callable[[Settings], str | None] | None = None
     compares_positions: Callable[[Settings], bool] | None = None
-    export_fault: Callable[[Settings], str | None] | None = None
     depends_on_target_length: bool = False
     package: str | None = None
     owner: str = OWNER
@@ -432,15 +420,6 @@ def pair_position_fault(root: Value, position: str) -> str | None:
         if spec.compares_positions is not None and spec.compares_positions(spec.settings(block)):
             return None
     return f"{position} needs a mixer with pairwise positions, for example sa(pos=rope)"
-
-
-def export_faults(root: Value) -> dict[BlockNode, str]:
-    """Return the blocks that cannot be exported, each with the reason."""
-    faults: dict[BlockNode, str] = {}
-    for block, spec in _blocks(root):
-        if spec.export_fault is not None and (fault := spec.export_fault(spec.settings(block))) is not None:
-            faults[block] = fault
-    return faults
 
 
 def uncounted_kernels(root: Value) -> str:

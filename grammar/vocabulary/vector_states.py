@@ -21,7 +21,6 @@ from .spec import (
     boolean,
     define,
     integer,
-    loop_export_fault,
     sees_the_past,
     word,
 )
@@ -66,7 +65,6 @@ def _recurrence(
         source=source,
         reach=sees_the_past,
         window=window,
-        export_fault=loop_export_fault,
     )
 
 

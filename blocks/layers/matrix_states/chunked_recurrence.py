@@ -57,8 +57,6 @@ def run_in_chunks(
     without it nothing decays. Heads may share queries and keys, (batch, length, 1, keys). Without a `state`,
     the recurrence begins at zero.
     """
-    if torch.compiler.is_exporting() and state is None and not keep:
-        return sum_over_pairs(q, k, v, log_decay), None
     length, most = q.shape[1], longest_chunk(q.shape[3])
     q, k, v = (split_chunks(each, most) for each in (q, k, v))  # (chunks, batch, heads, size, ·)
     weights = q @ k.transpose(-1, -2)  # (chunks, batch, heads, queries, keys)
@@ -78,22 +76,6 @@ def run_in_chunks(
     states, last = propagate_states(written.transpose(-1, -2) @ v[:count], decays, state, keep=keep)
     read = q[-len(states) :] * total[-len(states) :].exp() if states else q
     return join_chunks(add_states(within, read, states), length), last
-
-
-def sum_over_pairs(q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor | None) -> Tensor:
-    """Run the recurrence of `run_in_chunks` as one sum over all pairs of positions.
-
-    The recurrence is S_t = a_t S_{t−1} + k_t v_tᵀ, y_t = q_tᵀ S_t. The sum is for exported programs, which
-    need one graph for all lengths. Its cost grows with the square of the length, and decays are summed in
-    double precision. Heads may share queries and keys.
-    """
-    weights = (q.transpose(1, 2) @ k.permute(0, 2, 3, 1)).tril()  # (batch, heads or 1, queries, keys)
-    if log_decay is not None:
-        total = log_decay.transpose(1, 2).double().cumsum(-1)
-        # pairs with a later key have the weight 0, but must not overflow either: 0 times infinity is NaN
-        decay = (total.unsqueeze(-1) - total.unsqueeze(-2)).clamp(max=0.0).exp()
-        weights = weights * decay.to(weights.dtype)
-    return (weights @ v.transpose(1, 2)).transpose(1, 2)
 
 
 def run_vector_decays(

@@ -5,6 +5,7 @@ import json
 import math
 import re
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from activemem.engine import DataError, Machine
 from activemem.engine.core import ModelFile, read_model_file, write_model_file
 from activemem.engine.data.text import open_corpus
 from activemem.engine.data.vocabularies import text_vocabulary_from_dict
-from activemem.engine.inference import ExportError, GenerationError, InputError, Sampling, UseError
+from activemem.engine.inference import GenerationError, InputError, Sampling, UseError
 from activemem.engine.objectives import PairData
 from activemem.engine.trial import Training
 from activemem.reporting import KeptModelError
@@ -343,41 +344,43 @@ def test_a_text_is_read_without_its_byte_order_mark_and_must_be_encodable(langua
 
 
 @pytest.mark.heavy  # torch exports for seconds
-def test_a_program_is_right_below_and_beyond_every_length_at_which_blocks_branch(settings, tmp_path):
-    recipe = "sa(heads=2, head_width=4) + highway_conv(k=9) >> conv(k=5) >> persistent_conv(k=4)"
+@pytest.mark.parametrize("recipe", ["sa(heads=2, head_width=8, pos=alibi) >> ff(16)", "conv(k=5) >> gru"])
+def test_a_program_by_torch_export_gives_the_same_outputs_as_its_page_says(
+    settings, recipe, tmp_path, monkeypatch
+):
+    page = (Path(__file__).parents[3] / "docs/how-to/trained-models.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"^```python\n([^`]*torch\.export\.save[^`]*)^```$", page, re.MULTILINE)
     trained, *_ = train(settings(recipe, "reverse"), tmp_path, tmp_path)
-    done = trained.export(tmp_path / "model.pt2")
-    assert done.difference <= 1e-5
-    program = torch.export.load(done.path).module()
-    for batch, length in enumerate((1, 2, 3, 4, 8, 9, 10, 64, 65, 200), start=1):
-        inputs = torch.randint(3, (batch, length))
-        assert torch.allclose(program(inputs), trained.module(inputs), atol=1e-5)
-
-
-@pytest.mark.slow  # the exporter takes a quarter of a minute
-def test_an_onnx_program_gives_the_same_outputs(settings, tmp_path):
-    pytest.importorskip("onnxscript")
-    runtime = pytest.importorskip("onnxruntime")
-    trained, *_ = train(settings("sa(heads=2, head_width=8) >> ff(16)", "reverse"), tmp_path, tmp_path)
-    done = trained.export(tmp_path / "model.onnx")
-    session = runtime.InferenceSession(str(done.path), providers=["CPUExecutionProvider"])
-    inputs = torch.randint(3, (4, 23))
-    (found,) = session.run(None, {session.get_inputs()[0].name: inputs.numpy()})
-    assert torch.allclose(torch.from_numpy(found), trained.module(inputs), atol=1e-5)
-
-
-def test_a_failed_export_leaves_no_file(settings, tmp_path):
-    trained, *_ = train(settings("lstm", "reverse"), tmp_path, tmp_path)
-    for name, reason in (("model.pt2", "valid for every length"), ("model.zip", "a path that ends in")):
-        with pytest.raises(ExportError, match=reason):
-            trained.export(tmp_path / name)
-    assert [each.name for each in tmp_path.iterdir()] == ["model.safetensors"]
+    monkeypatch.chdir(tmp_path)
+    exec(program, {"MODEL": trained.path})
+    loaded = torch.export.load("model.pt2").module()
+    inputs, lengths = torch.randint(3, (8, 64)), torch.tensor([64, 1, 33, 2, 7, 63, 8, 12])
+    outputs = loaded(inputs, lengths)
+    for row, length in enumerate(lengths.tolist()):
+        alone = trained.module(inputs[row : row + 1, :length])[0]
+        assert torch.allclose(outputs[row, :length], alone, atol=1e-5)
 
 
 def test_a_folder_for_the_hub_is_loaded_as_the_file(settings, tmp_path):
     trained, *_ = train(settings(), tmp_path, tmp_path)
-    folder = trained.export(tmp_path / "hub").path
+    folder = trained.export(tmp_path / "hub")
     assert sorted(each.name for each in folder.iterdir()) == ["config.json", "model.safetensors"]
     assert list(load_model(folder).predict(["1 0"])) == list(trained.predict(["1 0"]))
     with pytest.raises(FileExistsError):
         trained.export(folder)
+
+
+def test_a_folder_has_the_present_weights_of_a_model_that_was_trained_further(settings, tmp_path):
+    trained, *_ = train(settings("gru", "reverse", epochs=1), tmp_path, tmp_path)
+    same = trained.export(tmp_path / "same")
+    assert (same / "model.safetensors").read_bytes() == trained.path.read_bytes()
+    with torch.no_grad():
+        for weight in trained.module.parameters():
+            weight.add_(1)
+    loaded = load_model(trained.export(tmp_path / "tuned"))
+    for name, weight in trained.module.state_dict().items():
+        assert torch.equal(loaded.module.state_dict()[name], weight), name
+    trained.module.half()
+    halves = load_model(trained.export(tmp_path / "halves"))
+    for name, weight in trained.module.state_dict().items():
+        assert torch.equal(halves.module.state_dict()[name], weight.float()), name
