@@ -10,7 +10,6 @@ from .engine.probes.tuning import tune_study as tune_study
 from .engine.run.driver import run_study as run_study
 from .engine.tasks.generated import show_example as show_example
 from .errors import ActivememError as ActivememError
-from .grammar import Budget as Budget
 from .grammar import Parameter as Parameter
 from .grammar import Reach as Reach
 from .grammar import Recipe as Recipe
@@ -41,7 +40,6 @@ from .reporting.plugin_kinds import ShownResults as ShownResults
 from .reporting.plugin_kinds import TableContent as TableContent
 from .reporting.recipes.display import compare_recipes as compare_recipes
 from .reporting.recipes.display import show_recipe as show_recipe
-from .reporting.recipes.nearest import nearest_recipes as nearest_recipes
 from .reporting.results import StudyResults as StudyResults
 from .reporting.results import open_study as open_study
 from .reporting.tables.render import register_table_format as register_table_format

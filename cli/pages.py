@@ -18,14 +18,13 @@ from pydantic_core.core_schema import FloatSchema
 from ..engine.corpora.availability import Availability
 from ..engine.inference.answers import Prediction
 from ..engine.probes.width_changes import StudyCoordinates
-from ..grammar import BudgetShare, Cardinality, Fault
+from ..grammar import Cardinality, Fault
 from ..reporting.claims.verdicts import ClaimResult
 from ..reporting.kept_models import KeptModel
 from ..reporting.manuscript.paper_file import PaperNumber
 from ..reporting.missing_ablations import RequestCost
 from ..reporting.paper import PaperSheet
 from ..reporting.recipes.breakdown import RecipeCosts
-from ..reporting.recipes.nearest import NearRecipe
 from ..reporting.search.noise import NoiseFloor
 from ..storage.store_upkeep import Finding, Forgotten, StoreCheck
 from ..storage.trial_files import CheckpointNote
@@ -113,18 +112,6 @@ def _without_content(symbols: Any) -> Any:  # noqa: ANN401 -- plain data
     return symbols
 
 
-_RecipeName = _entry(
-    "RecipeName",
-    "A recipe: its canonical text (the standard spelling), and its id.",
-    recipe=(str, "text"),
-    id=str,
-)
-_BudgetShare = _entry(
-    "BudgetWithin",
-    "The share of architectures that are within the limits of parameters and FLOPs. `drawn` is the number of "
-    "architectures in the sample; it is 0 if all were checked.",
-    **_attributes(BudgetShare, "architectures share error drawn"),
-)
 _SpaceSize = _entry(
     "SpaceSize",
     "The number of architectures that a recipe describes. It is an upper bound if `exact` is false.",
@@ -265,28 +252,11 @@ _PAGES: Sequence[tuple[str, Any]] = (
         space=_SpaceSize | None,
         faults=Sequence[Fault],
     ),
-    ("recipe render", _RecipeName),
     ("recipe show", RecipeCosts),
     _page(
         "recipe compare",
         "Recipes side by side, compared with the first one.",
         recipes=Sequence[RecipeCosts],
-    ),
-    _page(
-        "recipe nearest",
-        "The given recipe, and similar stored recipes, the nearest first.",
-        recipe=str,
-        id=str,
-        nearest=Sequence[NearRecipe],
-    ),
-    _page(
-        "recipe sample",
-        "Architectures of a recipe. `within` is the share of architectures within the limits.",
-        recipe=str,
-        space=_SpaceSize,
-        within=_BudgetShare | None,
-        seed=int,
-        members=Sequence[_RecipeName],
     ),
     ("list KIND", NameListPage),
     ("show BLOCK", BlockPage),

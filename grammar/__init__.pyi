@@ -21,8 +21,6 @@ from .recipe import Expression as Expression
 from .recipe import Recipe as Recipe
 from .recipe import parse as parse
 from .recipe import parse_dimension as parse_dimension
-from .space import Budget as Budget
-from .space import BudgetShare as BudgetShare
 from .space import Cardinality as Cardinality
 from .space import Space as Space
 from .space import SpaceError as SpaceError
@@ -46,12 +44,8 @@ from .vocabulary.spec import registered_names as registered_names
 from .canonical import identity as identity
 from .canonical import option_label as option_label
 from .checker import find_conflict as find_conflict
-from .difference import DistanceTree as DistanceTree
 from .difference import ablations as ablations
 from .difference import describe_difference as describe_difference
-from .difference import node_label as node_label
-from .difference import node_parts as node_parts
-from .difference import replacement_cost as replacement_cost
 from .dimensions import representative_values as representative_values
 from .dimensions import resolve as resolve
 from .expressions import BlockFactory as BlockFactory
@@ -76,5 +70,4 @@ from .positions import POSITIONS as POSITIONS
 from .seq2seq import cross_attention_width as cross_attention_width
 from .signature import default_text as default_text
 from .signature import describe_values as describe_values
-from .space import ESTIMATE_SAMPLES as ESTIMATE_SAMPLES
 from .space import count_derivations as count_derivations

@@ -1,4 +1,4 @@
-"""Differences between two recipes, as text or as a distance, and the ablations of one recipe.
+"""Differences between two recipes as text, and the ablations of one recipe.
 
 An ablation is the recipe without one of its parts. Examples of differences are `− conv(k=9)`, `sa →
 conv(k=9)` and `4 × → 6 ×`.
@@ -6,24 +6,18 @@ conv(k=9)` and `4 × → 6 ×`.
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
 
-from .canonical import identity, render
+from .canonical import render
 from .errors import RecipeError
 from .nodes import (
     BlockNode,
     Node,
     RepeatNode,
-    Scalar,
     SeriesNode,
     SumNode,
     TiedNode,
     Value,
-    children,
     make_series,
     make_sum,
 )
@@ -225,166 +219,3 @@ def _operand(part: Node) -> str:
 
 def _count(repeat: RepeatNode) -> str:
     return f"{repeat.count if isinstance(repeat.count, int) else render(repeat.count)} ×"
-
-
-_NAME = re.compile(r"[A-Za-z_]\w*")
-
-# The costs of inserting a block or an operator, of changing one parameter, and of changing all parameters of
-# a block. The last one is below the cost of a block, so that blocks of the same name are nearer than others.
-BLOCK, OPERATOR, PARAMETER, MOST_OF_PARAMETERS = 1.0, 0.5, 0.5, 0.9
-
-
-@dataclass(frozen=True, slots=True)
-class _Label:
-    """A recipe's node in the tree edit distance; `weight` is the cost of inserting or removing it.
-
-    `settings` are the numbers and words of the node, in declared order.
-    """
-
-    name: str
-    weight: float
-    settings: tuple[object, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DistanceTree:
-    """A recipe's tree in the form that the tree edit distance needs (Zhang and Shasha 1989).
-
-    `labels` are the nodes in postorder. `leftmost` is the index of each node's leftmost leaf.
-    """
-
-    root: Node
-    labels: tuple[_Label, ...] = field(init=False)
-    leftmost: tuple[int, ...] = field(init=False)
-    keyroots: tuple[int, ...] = field(init=False)
-    blocks: Counter[str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        labels: list[_Label] = []
-        leftmost: list[int] = []
-
-        def visit(node: Value) -> int:
-            first = [visit(child) for child in node_parts(node)]
-            labels.append(node_label(node))
-            leftmost.append(first[0] if first else len(labels) - 1)
-            return leftmost[-1]
-
-        visit(self.root)
-        last = {place: number for number, place in enumerate(leftmost)}
-        object.__setattr__(self, "labels", tuple(labels))
-        object.__setattr__(self, "leftmost", tuple(leftmost))
-        object.__setattr__(self, "keyroots", tuple(sorted(last.values())))
-        object.__setattr__(self, "blocks", Counter(each.name for each in labels if each.weight == BLOCK))
-
-    def lower_bound(self, text: str) -> float:
-        """Return a lower bound of the distance to the recipe with this text, without parsing the text.
-
-        It only compares how often each block occurs in the two recipes.
-        """
-        blocks = Counter(name for name in _NAME.findall(text) if lookup(name) is not None)
-        return BLOCK * max((self.blocks - blocks).total(), (blocks - self.blocks).total())
-
-    def distance(self, other: DistanceTree) -> float:
-        """Return the tree edit distance to another recipe.
-
-        It is the least total weight of insertions, removals and replacements of nodes that turn one into the
-        other.
-        """
-        between: dict[tuple[int, int], float] = {}
-        for mine in self.keyroots:
-            for theirs in other.keyroots:
-                self._fill(other, mine, theirs, between)
-        return between[len(self.labels) - 1, len(other.labels) - 1]
-
-    def _fill(
-        self, other: DistanceTree, mine: int, theirs: int, between: dict[tuple[int, int], float]
-    ) -> None:
-        """Add the distances between subtrees to `between`, for one keyroot of each tree.
-
-        Its keys are the indices of the subtrees' roots. A keyroot is the highest node of a leftmost leaf.
-        """
-        first, start = self.leftmost[mine], other.leftmost[theirs]
-        added = [0.0]
-        for column in range(start, theirs + 1):
-            added.append(added[-1] + other.labels[column].weight)
-        rows = [added]
-        for row in range(first, mine + 1):
-            label, left = self.labels[row], self.leftmost[row]
-            above = rows[-1]
-            line = [above[0] + label.weight]
-            for place, column in enumerate(range(start, theirs + 1), start=1):
-                cost = min(above[place] + label.weight, line[-1] + other.labels[column].weight)
-                if left == first and other.leftmost[column] == start:
-                    cost = min(cost, above[place - 1] + replacement_cost(label, other.labels[column]))
-                    between[row, column] = cost
-                else:
-                    before = rows[left - first][other.leftmost[column] - start]
-                    cost = min(cost, before + between[row, column])
-                line.append(cost)
-            rows.append(line)
-
-
-def node_parts(node: Value) -> Iterable[Value]:
-    """Return the children of a node in the DistanceTree.
-
-    Numbers and words are not among them. The parts of a sum are sorted, because their order has no meaning.
-    """
-    match node:
-        case SumNode():
-            return sorted(node.parts, key=identity)
-        case BlockNode():
-            return [value for value in children(node) if not isinstance(value, Scalar)]
-        case RepeatNode():
-            return [node.body]
-        case _:
-            return children(node)
-
-
-def node_label(node: Value) -> _Label:
-    """Return a node's label in its DistanceTree: its name, weight and settings."""
-    match node:
-        case BlockNode():
-            return _Label(node.name, BLOCK, _settings(node))
-        case SumNode():
-            return _Label("+", OPERATOR)
-        case SeriesNode():
-            return _Label(">>", OPERATOR)
-        case RepeatNode():
-            return _Label("*", OPERATOR, (node.count,))
-        case TiedNode():
-            return _Label("tied", OPERATOR)
-        case _:
-            return _Label(identity(node), BLOCK)  # an open hole or dimension
-
-
-def _settings(block: BlockNode) -> tuple[object, ...]:
-    """Return the values of all parameters, with None for those that are no numbers or words."""
-    spec = lookup(block.name)
-    assert spec is not None, f"no block {block.name}"
-    values = spec.settings(block).values()
-    return tuple(value if isinstance(value, Scalar) else None for value in values)
-
-
-@lru_cache(maxsize=100_000)
-def replacement_cost(label: _Label, other: _Label) -> float:
-    """Return the cost of replacing a node that has the label `label` by a node that has `other`."""
-    if label.name != other.name:
-        return max(label.weight, other.weight)
-    pairs = zip(label.settings, other.settings, strict=True)
-    return min(MOST_OF_PARAMETERS, sum(PARAMETER * _unlikeness(mine, theirs) for mine, theirs in pairs))
-
-
-def _unlikeness(value: object, other: object) -> float:
-    """Return how different two values are, from 0 to 1; numbers of the same sign by their ratio."""
-    if type(value) is type(other) and value == other:
-        return 0.0
-    if not (_is_number(value) and _is_number(other)):
-        return 1.0
-    low, high = sorted((float(value), float(other)))  # pyright: ignore[reportArgumentType] -- both are numbers
-    if low <= 0 <= high:
-        return 0.0 if low == high else 1.0
-    return 1 - min(abs(low), abs(high)) / max(abs(low), abs(high))
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -2,8 +2,7 @@
 
 A derivation chooses a value for each dimension, in text order: the first dimension varies slowest, options
 are in listed order, numbers in ascending order. A range of real numbers counts as one value. Two derivations
-may give the same member. A budget bounds the cost of members; those that exceed it are left out before
-anything is built.
+may give the same member.
 """
 
 from __future__ import annotations
@@ -13,13 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from random import Random
 from typing import Literal
 
-from ..errors import ActivememError, argument_fault, check_arguments, number_fault
-from .analysis.analyse import analyse, count_parameters
+from ..errors import ActivememError, argument_fault, check_arguments
 from .dimensions import dimensions, rebuild
-from .model_config import Norm, configure
 from .nodes import (
     BlockNode,
     ChoiceDimension,
@@ -187,39 +183,6 @@ def _leaves(part: Value, start: int) -> list[_Leaf]:
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
-    """Limits on a model's parameters and FLOPs.
-
-    The FLOPs are those of a forward pass over one sequence of `length` tokens. Both limits include the
-    embedding. None sets no limit.
-    """
-
-    max_parameters: int | None = None
-    max_flops: int | None = None
-    d_model: int
-    vocab: int
-    length: int = 1
-    causal: bool = False
-    norm: Norm = "pre"
-
-    def __post_init__(self) -> None:
-        check_arguments(
-            number_fault("max_parameters", self.max_parameters, least=0, optional=True),
-            number_fault("max_flops", self.max_flops, least=0, optional=True),
-            *(number_fault(name, getattr(self, name), least=1) for name in ("d_model", "vocab", "length")),
-            argument_fault("causal", self.causal, bool, "True or False"),
-            argument_fault("norm", self.norm, str, "a word"),
-        )
-
-    def admits(self, recipe: Recipe) -> bool:
-        """Return whether the recipe's model is within both limits. Raise RecipeError for open dimensions."""
-        config = configure(d_model=self.d_model, vocab=self.vocab, causal=self.causal, norm=self.norm)
-        if self.max_parameters is not None and count_parameters(recipe, config) > self.max_parameters:
-            return False
-        return self.max_flops is None or analyse(recipe, config, length=self.length).flops <= self.max_flops
-
-
 _SCIENTIFIC_FROM = 10**12  # larger numbers are shown by their first digits
 
 
@@ -247,35 +210,6 @@ class Cardinality:
         return f"{most}{_format_count(self.forms, 'architecture')}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetShare:
-    """The share of a search space's recipes that are within a budget.
-
-    `total` is the number of recipes in the whole space. `architectures` is the number within the budget. A
-    share that is not `exact` was estimated from as many `drawn` recipes; `error` is its standard error.
-    """
-
-    total: Cardinality
-    share: float
-    architectures: int | None = None
-    drawn: int = 0
-    error: float = 0.0
-
-    @property
-    def exact(self) -> bool:
-        """Return whether the share is exact, and not an estimate."""
-        return not self.drawn
-
-    def __str__(self) -> str:
-        if self.exact:
-            return f"{self.architectures:,} of {self.total} are within the budget"
-        share = f"{self.share:.1%} ± {self.error:.1%}"
-        if self.architectures is None:
-            return f"{self.total}: {share} are within the budget, from {self.drawn:,} draws"
-        within = f"about {Decimal(self.architectures):.2g} of {self.total} are within the budget"
-        return f"{within}: {share}, from {self.drawn:,} draws"
-
-
 def _format_count(count: int, noun: str) -> str:
     number = f"{count:,}" if count < _SCIENTIFIC_FROM else f"{Decimal(count):.3g}"
     return f"{number} {noun}{'' if count == 1 else 's'}"
@@ -283,13 +217,6 @@ def _format_count(count: int, noun: str) -> str:
 
 MAX_LISTED = 10_000
 """The maximum number of derivations of a space whose members are listed to count them exactly."""
-
-ESTIMATE_SAMPLES = 1_000
-"""The number of sampled members for an estimate."""
-
-MAX_TRIES = 20_000
-"""The number of consecutive draws over the budget, or of repeated draws, after which sampling gives up."""
-
 
 SHOWN_LENGTH = 60
 """The number of characters of a space's recipe in its repr."""
@@ -302,49 +229,26 @@ class SpaceError(ActivememError):
 class Space:
     """A search space: all recipes that a recipe with search dimensions can become.
 
-    Recipes that exceed the budget are left out. Holes stay open. Raise RecipeError for a wrong text.
+    Holes stay open. Raise RecipeError for a wrong text.
     """
 
-    def __init__(self, recipe: str | Expression, budget: Budget | None = None) -> None:
-        check_arguments(argument_fault("budget", budget, (Budget, type(None))), error=SpaceError)
-        self.recipe, self.budget = parse(recipe), budget
+    def __init__(self, recipe: str | Expression) -> None:
+        self.recipe = parse(recipe)
         self._size = count_derivations(self.recipe.root)
 
     def __repr__(self) -> str:
         text = self.recipe.text
         shown = text if len(text) <= SHOWN_LENGTH else text[: SHOWN_LENGTH - 1] + "…"
-        return f"Space({shown}{'' if self.budget is None else ', within a budget'})"
+        return f"Space({shown})"
 
     @cached_property
     def count(self) -> Cardinality:
-        """Return the number of recipes in the space, including those that exceed the budget.
-
-        A number above MAX_LISTED is only an upper bound.
-        """
+        """Return the number of recipes in the space. Above MAX_LISTED it is only an upper bound."""
         reals = (each for _, each in dimensions(self.recipe.root) if isinstance(each, RealDimension))
         return Cardinality(
             forms=self._size if self._forms is None else len(self._forms),
             infinite=any(each.low < each.high for each in reals),
             exact=self._forms is not None,
-        )
-
-    def remaining(self, rng: Random) -> BudgetShare:
-        """Return the share of the space's recipes that are within the budget.
-
-        The share is estimated if the space is too large to list.
-        """
-        count = self.count
-        if self._is_small:
-            within = sum(1 for _ in self)
-            return BudgetShare(total=count, architectures=within, share=within / count.forms)
-        hits = sum(self._admits(self._draw(rng)) for _ in range(ESTIMATE_SAMPLES))
-        cautious = (hits + 1) / (ESTIMATE_SAMPLES + 2)  # so that the error is above 0 even if all draws agree
-        return BudgetShare(
-            total=count,
-            share=hits / ESTIMATE_SAMPLES,
-            architectures=None if count.infinite else hits * count.forms // ESTIMATE_SAMPLES,
-            drawn=ESTIMATE_SAMPLES,
-            error=math.sqrt(cautious * (1 - cautious) / ESTIMATE_SAMPLES),
         )
 
     def __iter__(self) -> Iterator[Recipe]:
@@ -353,55 +257,12 @@ class Space:
         Raise SpaceError for a space with ranges of real numbers.
         """
         if self.count.infinite:
-            raise SpaceError("a space with ranges of real numbers cannot be listed: use sample")
-        yield from filter(self._admits, self._iter_forms() if self._forms is None else self._forms)
+            raise SpaceError("a space with ranges of real numbers cannot be listed")
+        yield from self._iter_forms() if self._forms is None else self._forms
 
     def __contains__(self, recipe: Recipe) -> bool:
         check_arguments(argument_fault("recipe", recipe, Recipe, "a Recipe, as parse returns it"))
-        return find_derivation(self.recipe.root, recipe.root) is not None and self._admits(recipe)
-
-    def sample(self, rng: Random) -> Recipe:
-        """Return a recipe of the space, drawn uniformly.
-
-        With ranges of real numbers each form has the same probability, and its numbers are drawn uniformly,
-        or log-uniformly for `log` ranges. If the count is only an upper bound, derivations are drawn
-        uniformly. Raise SpaceError after MAX_TRIES consecutive members over the budget.
-        """
-        check_arguments(argument_fault("rng", rng, Random), error=SpaceError)
-        for _ in range(MAX_TRIES):
-            if self._admits(found := self._draw(rng)):
-                return found
-        raise SpaceError(
-            f"none of {MAX_TRIES:,} drawn architectures is within the budget: raise the budget, or widen "
-            "the space"
-        )
-
-    def sample_distinct(self, count: int, rng: Random) -> list[Recipe]:
-        """Return `count` distinct random recipes, or all if the space has fewer.
-
-        Each is drawn as by `sample`. Raise SpaceError if none is found within the budget.
-        """
-        check_arguments(
-            number_fault("count", count, least=0), argument_fault("rng", rng, Random), error=SpaceError
-        )
-        if self._is_small:
-            listed = list(self)
-            if not listed:
-                raise SpaceError(
-                    f"none of {self.count} is within the budget: raise the budget, or widen the space"
-                )
-            return rng.sample(listed, min(count, len(listed)))
-        found: dict[Recipe, None] = {}
-        tries = 0
-        while len(found) < count and tries < MAX_TRIES:
-            one = self.sample(rng)
-            tries = tries + 1 if one in found else 0
-            found[one] = None
-        return list(found)
-
-    @property
-    def _is_small(self) -> bool:
-        return self._forms is not None and not self.count.infinite
+        return find_derivation(self.recipe.root, recipe.root) is not None
 
     @cached_property
     def _forms(self) -> list[Recipe] | None:
@@ -415,25 +276,3 @@ class Space:
             if found not in seen:
                 seen.add(found)
                 yield found
-
-    def _draw(self, rng: Random) -> Recipe:
-        if self._forms is not None:
-            root = rng.choice(self._forms).root
-        else:
-            root = derive(self.recipe.root, rng.randrange(self._size))
-        return Recipe(_draw_reals(root, rng))  # pyright: ignore[reportArgumentType] -- as above
-
-    def _admits(self, recipe: Recipe) -> bool:
-        return self.budget is None or self.budget.admits(recipe)
-
-
-def _draw_reals(part: Value, rng: Random) -> Value:
-    """Replace each range of real numbers by a random number from the range."""
-    if isinstance(part, RealDimension):
-        low, high = part.low, part.high
-        if not part.log:
-            return rng.uniform(low, high)
-        # rounding can carry the exponential beyond the bounds
-        return min(max(math.exp(rng.uniform(math.log(low), math.log(high))), low), high)
-    inside = children(part)
-    return rebuild(part, [_draw_reals(one, rng) for one in inside]) if inside else part

@@ -8,9 +8,6 @@ from .page import report as report
 from .paper import tables_of_paper as tables_of_paper
 from .recipes.display import RecipeComparison as RecipeComparison
 from .recipes.display import RecipeDisplay as RecipeDisplay
-from .recipes.nearest import NearestError as NearestError
-from .recipes.nearest import NearRecipe as NearRecipe
-from .recipes.nearest import StoredResult as StoredResult
 from .results import StudyResults as StudyResults
 from .results import open_study as open_study
 from .sql import QueryError as QueryError
@@ -51,8 +48,6 @@ from .paper import published_tables_of as published_tables_of
 from .paper import studies_of_paper as studies_of_paper
 from .recipes.display import compare_recipes as compare_recipes
 from .recipes.display import show_recipe as show_recipe
-from .recipes.nearest import format_nearest as format_nearest
-from .recipes.nearest import nearest_recipes as nearest_recipes
 from .results import last_run_note as last_run_note
 from .search.noise import NoiseFloor as NoiseFloor
 from .search.noise import noise_floors as noise_floors

@@ -16,6 +16,7 @@ from typing import Any
 
 import polars as pl
 
+from ...grammar import analyse, parse
 from ...grammar.canonical import render
 from ...plugins import DIGEST_LENGTH, PluginError, loaded_files, plugin_path
 from ...storage.rows import has_trial
@@ -43,7 +44,7 @@ from ...studies.study import Study, find_study_file
 from ...studies.text.document import iter_leaves
 from ...studies.text.errors import StudyError, command_line
 from ...studies.text.units import format_bytes, format_duration, format_reach, plural, si_prefix
-from ..recipes.display import show_recipe
+from ..recipes import svg
 from ..snapshot import Snapshot
 
 _UNSET = {"null", "[]", "{}"}
@@ -301,11 +302,6 @@ def _diagram(trials: Sequence[Trial]) -> tuple[str, str]:
     """Return a model's recipe, and its diagram with the costs of the trial with the most parameters."""
     every = (trial.common for trial in first_of_each_kind(trials))
     settings = max(every, key=parameter_count)
-    shown = show_recipe(
-        settings.model.recipe,
-        settings.config,
-        length=sequence_tokens(settings),
-        batch=settings.train.batch_size,
-        past=settings.task.interface.past,
-    )
-    return settings.model.recipe, shown.render("svg")
+    recipe, past = parse(settings.model.recipe), settings.task.interface.past
+    analysis = analyse(recipe, settings.config, length=sequence_tokens(settings), past=past)
+    return settings.model.recipe, svg.render(recipe, analysis, settings.train.batch_size)

@@ -1,7 +1,7 @@
-"""Views of a recipe: a tree with its costs, a picture, and the most similar stored recipes.
+"""Views of a recipe: a tree with its costs, and a picture.
 
 `display` has the objects that notebooks and terminals show. `breakdown` makes the tree, and `svg` the
-picture. `nearest` finds the most similar stored recipes, with their results.
+picture.
 """
 
 from ...lazy_exports import lazy_exports

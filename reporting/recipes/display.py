@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from string import ascii_lowercase
-from typing import Any, Literal
+from typing import Any
 
-from ...errors import ActivememError, argument_fault, check_arguments, describe_value, hint, number_fault
+from ...errors import ActivememError, argument_fault, check_arguments, number_fault
 from ...grammar import Analysis, ModelConfig, Recipe, RecipeError, analyse, parse
 from ...grammar.model_config import configure
 from ...studies.text.units import WIDTH, format_bytes, format_reach, si_prefix, side_by_side
@@ -29,19 +29,11 @@ class RecipeDisplay:
         """Return the recipe's costs without rounding."""
         return RecipeCosts.of(self.recipe, self.analysis, self.batch)
 
-    def render(self, form: Literal["text", "svg"] = "text") -> str:
-        """Return the recipe as text with a line for each part, or as an SVG picture."""
-        if form not in ("text", "svg"):
-            near = hint(str(form), ("text", "svg"))
-            raise ActivememError(f"form: expected text or svg, got {describe_value(form)}{near}")
-        drawn = svg if form == "svg" else breakdown
-        return drawn.render(self.recipe, self.analysis, self.batch)
-
     def __str__(self) -> str:
-        return self.render()
+        return breakdown.render(self.recipe, self.analysis, self.batch)
 
     def _repr_svg_(self) -> str:
-        return self.render("svg")
+        return svg.render(self.recipe, self.analysis, self.batch)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ def test_output_keeps_to_the_printed_json_schema(run, tiny):
     ):
         check.validate({command: json.loads(run(*words).stdout)})
     with pytest.raises(jsonschema.ValidationError):
-        check.validate({"recipe render": {"schema": 2, "recipe": 1, "id": "a"}})
+        check.validate({"recipe check": {"schema": 2, "text": 1, "id": "a"}})
 
 
 def test_json_of_tables_is_not_of_a_format(run, tiny):

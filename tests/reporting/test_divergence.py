@@ -6,7 +6,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from activemem import StudyResults, load_study, nearest_recipes
+from activemem import StudyResults, load_study
 from activemem.reporting import Verdict, query
 from activemem.reporting.curves import build_curve
 from activemem.reporting.manuscript import read_manuscript
@@ -81,11 +81,6 @@ def test_sql_and_frames_name_the_trials_that_tables_leave_out(found):
     told = [(1, "rose from 3.98 to 5.59")]
     assert query(found.store, sql).rows() == query(found.store, sql, found.study).rows() == told
     assert found.trials["diverged"].drop_nulls().to_list() == ["rose from 3.98 to 5.59"]
-
-
-def test_no_mean_of_a_stored_recipe_has_a_seed_that_diverged(found):
-    (result,) = nearest_recipes("seq2seq(gru, gru)", found.store, count=1)[0].results
-    assert (result.mean, result.n, dict(result.ended)) == (300.0, 2, {"done": 2, "diverged": 1})
 
 
 def test_a_number_of_a_paper_is_infinite_with_a_diverged_seed_and_names_it(found, tmp_path):

@@ -2,8 +2,6 @@ import json
 
 import pytest
 
-from activemem.grammar import parse
-
 SIZES = ("--d-model", "128", "--length", "40", "--vocab", "20")
 
 
@@ -143,26 +141,9 @@ def test_a_pool_without_operations_says_how_far_it_sees(run):
     }
 
 
-def test_a_recipe_cannot_be_both_drawn_and_data(run):
-    result = run("recipe", "show", "sa", *SIZES, "--json", "--format", "svg")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "--format svg, got both" in result.stderr
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["4 * ((sa + highway_conv(k=20)) >> ff(filter=512))", "{n} * (choice(sa, conv(3)) >> ff(integer(8, 9)))"],
-)
-def test_a_rendered_recipe_is_rendered_as_it_is(run, text):
-    once = run("recipe", "render", text).stdout
-    assert run("recipe", "render", once.rstrip("\n")).stdout == once
-    assert once == f"{parse(text).text}\n"
-
-
-def test_a_wrong_recipe_is_not_rendered(run):
-    result = run("recipe", "render", "sa(head=8)")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith("recipe: 1 fault\n")
+def test_check_says_how_many_architectures_a_space_has(run):
+    space = "4 * (choice(sa, conv(k=integer(3, 40))) >> ff(512))"
+    assert run("recipe", "check", space).stdout == f"{space}   id 006838f7\n39 architectures\n"
 
 
 def test_a_recipe_with_a_hole_cannot_be_broken_down(run, golden):
