@@ -53,7 +53,7 @@ SETTINGS_FILE_NAME = "activemem.toml"
 
 UNKNOWN_NAME = re.compile(
     r"\bunknown (?:block|task|metric|loss term|optimi[sz]er|schedule|callback|norm|position"
-    r"|sampler|scheduler|probe|table format|kind|name) '([^']*)'"
+    r"|sampler|scheduler|probe|table format|kind|design|name) '([^']*)'"
 )
 """The pattern of an error about a name that a plug-in may register."""
 
@@ -425,9 +425,12 @@ def python_hint(message: str) -> str:
 
 
 def unloaded_extra(message: str) -> str:
-    """Return the first unknown name in an error that is a plug-in of this package, or ""."""
-    names = {name for name in extra_names() if plugin_path(name) not in _files}
-    return next((name for name in UNKNOWN_NAME.findall(message) if name in names), "")
+    """Return the plug-in of this package that registers an unknown name of an error, or ""."""
+    if not (names := UNKNOWN_NAME.findall(message)):
+        return ""
+    registers = re.compile(rf"register_\w+\(\s*['\"]({'|'.join(map(re.escape, names))})['\"]")
+    extras = (name for name in extra_names() if plugin_path(name) not in _files)
+    return next((name for name in extras if registers.search(plugin_path(name).read_text("utf-8"))), "")
 
 
 _OF_MEMORY = ("memory", "_ALLOC", "_STATUS_NOT_INITIALIZED", "unable to find an engine", "NVML_SUCCESS")
@@ -456,7 +459,7 @@ def plugin_errors(kind: str, name: str, item: object) -> Iterator[None]:
         raise PluginError(f"{place}: {kind} '{name}': {type(error).__name__}: {error}") from error
 
 
-def missing_library(error: ModuleNotFoundError, extra: str) -> str:
+def missing_library(error: ModuleNotFoundError, extra: str = "") -> str:
     """Return a sentence about a library that a plug-in needs; `extra` is the package's extra that has it."""
     library = (error.name or str(error)).partition(".")[0]
     install = f"pip install '{OWN}[{extra}]'" if extra else f"pip install {library}"

@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 
 from activemem.cli.machine_settings import MachineSettings
 from activemem.cli.views.study_keys import iter_keys
+from activemem.plugins import load_plugin, unload_plugin
 from activemem.reporting.curves.cell_figure import CellFigure
 from activemem.reporting.manuscript.paper_file import PaperKeys
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings, OwnScheduleSettings
@@ -120,8 +121,11 @@ def search_part_keys() -> str:
 
 
 def design_keys() -> str:
-    """Return a Markdown table of the keys of designs that have their own."""
-    return _part_keys([(name, settings.find_design(name).settings_class) for name in settings.DESIGNS])
+    """Return a Markdown table of the keys of designs that have their own, which come with a plug-in."""
+    file = load_plugin("sampled_designs").__file__
+    keys = _part_keys([(name, settings.find_design(name).settings_class) for name in settings.DESIGNS])
+    unload_plugin(file)
+    return keys
 
 
 def _part_keys(parts: list[tuple[str, type[StrictModel]]]) -> str:

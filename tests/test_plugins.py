@@ -117,8 +117,8 @@ def test_a_study_names_its_plug_ins_which_load_with_it(extras, tmp_path, golden)
 
 
 def test_an_unknown_name_that_is_a_plug_in_of_this_package_is_recognised(extras):
-    (extras / "shipped.py").write_text(METRIC.format(name="shipped"), encoding="utf-8")
-    table = [{"name": "it", "rows": "seed", "value": "shipped"}]
+    (extras / "shipped.py").write_text(METRIC.format(name="inside"), encoding="utf-8")
+    table = [{"name": "it", "rows": "seed", "value": "inside"}]
     with pytest.raises(StudyError, match=re.escape("activemem.load_plugin('shipped')")):
         load_study(study_text(table=table))
 

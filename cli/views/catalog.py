@@ -230,8 +230,8 @@ def name_page(kind: str, name: str) -> blocks.BlockPage | TaskEntry | MetricEntr
         )
     if kind in STUDY_KEYS:
         title, source = _titles(kind)[name], find_design(name).source if kind == "designs" else ""
-        registry = PLUGIN_KINDS[_ROLES[kind]] if kind in _ROLES else None
-        owner = registry.owner(name) if registry is not None and name in registry else OWN
+        registry = PLUGIN_KINDS[_ROLES[kind]] if kind in _ROLES else DESIGNS
+        owner = registry.owner(name) if name in registry else OWN
         return NameEntry(kind=kind, key=STUDY_KEYS[kind], name=name, title=title, source=source, owner=owner)
     key, registry = REGISTRIES[kind]
     title, source = getattr(registry[name], "title", None), registry[name].source
@@ -285,8 +285,10 @@ def format_name(entry: blocks.BlockPage | TaskEntry | MetricEntry | NameEntry) -
     rows += [("source", entry.source)] if entry.source else []
     if kind == "designs":
         settings = find_design(name).settings_class
+        rows += _origin(DESIGNS, name)
     elif kind in _ROLES:
         settings, table = find_kind(_ROLES[kind], name), f"[[{_ROLES[kind]}]]"
+        rows += _origin(PLUGIN_KINDS[_ROLES[kind]], name)
     else:
         registry = REGISTRIES[kind][1]
         has_keys = getattr(registry[name], "settings", None)
@@ -335,7 +337,7 @@ def _example_rows(inputs: Sequence[str], targets: Sequence[str]) -> Iterator[tup
 
 
 def _origin(registry: Registry[Any], name: str) -> list[tuple[str, str]]:
-    if (owner := registry.owner(name)) == OWN:
+    if name not in registry or (owner := registry.owner(name)) == OWN:
         return []
     file = registry.source(name)
     return [("plug-in", f"{owner}, sha256 {file.digest[:16]}" if file else owner)]

@@ -1,9 +1,1 @@
-from .fractional import MAX_FACTORS as MAX_FACTORS
-from .fractional import find_aliases as find_aliases
-from .fractional import fraction_columns as fraction_columns
-from .fractional import fractional_rows as fractional_rows
 from .grid import Grid as Grid
-from .latin_hypercube import latin_hypercube_rows as latin_hypercube_rows
-from .plackett_burman import MAX_SCREENED as MAX_SCREENED
-from .plackett_burman import plackett_burman_rows as plackett_burman_rows
-from .random import random_rows as random_rows

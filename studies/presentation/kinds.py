@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 from pydantic import Field
 
 from ...errors import nearest, nearest_hint
-from ...plugins import OWN, PluginError, Registry, check_part, contract_faults
+from ...plugins import OWN, PluginError, Registry, check_part
 from ..catalog.metrics import METRICS_AND_COSTS, TUNED_METRICS, is_timed, metric_family, unknown_metric
 from ..schema.design import MAX_TRIALS, Design
 from ..schema.factors import (
@@ -37,7 +37,7 @@ from ..schema.reported_metrics import course_fault, missing_metric, spending_fau
 from ..schema.settings import Level, Name
 from ..text.document import Diagnostics
 from ..text.key_synonyms import FORMER_NAMES
-from ..text.strict_model import InvalidTableError, StrictModel, format_value, key_descriptions, validate
+from ..text.strict_model import InvalidTableError, StrictModel, class_faults, format_value, validate
 from ..text.toml_positions import KeyPath
 from ..text.units import listed
 
@@ -237,11 +237,7 @@ def register_kind(name: str) -> Callable[[type[KindT]], type[KindT]]:
 
     def register(cls: type[KindT]) -> type[KindT]:
         role: Role = "table" if isinstance(cls, type) and issubclass(cls, TableKind) else "curve"
-        faults = contract_faults(cls, CurveKind if role == "curve" else TableKind)
-        if not faults:
-            undescribed = cls.model_fields.keys() - key_descriptions(cls)
-            faults = [f"{key}: expected a docstring below it" for key in sorted(undescribed)]
-        check_part(faults)
+        check_part(class_faults(cls, TableKind if role == "table" else CurveKind, needs_defaults=False))
         if name in _module_names():
             raise PluginError(f"the {PLUGIN_KINDS[role].kind} '{name}' is already defined by {OWN}")
         PLUGIN_KINDS[role].register(name, cls)

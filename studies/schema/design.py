@@ -227,7 +227,7 @@ class Design(ABC):
 
     @property
     def kind(self) -> str:
-        """The name of the design, such as `fractional`."""
+        """The name of the design, such as `zip`."""
         return self.settings.name
 
     @property

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, fie
 
 from ...errors import nearest_hint
 from ...grammar import BuildSettings, Expression, ModelConfig, Recipe, parse
+from ...plugins import Registry
 from ..catalog.optimisers import OptimizerSettings, OwnScheduleSettings, ScheduleSettings
 from ..catalog.published import published_tables
 from ..catalog.tasks import READ_TASK, SizeChoice, TaskSettings
@@ -241,8 +242,14 @@ def _module_names(folder: str) -> tuple[str, ...]:
     return tuple(sorted(module.name for module in iter_modules([str(Path(__file__).parents[1] / folder)])))
 
 
-DESIGNS = _module_names("designs")
-"""The names of all designs, each of which is a module of `studies/designs/`."""
+def _own_design(name: str) -> type[Design]:
+    return import_module(f"...studies.designs.{name}", __package__).DESIGN
+
+
+DESIGNS: Registry[Callable[[], type[Design]]] = Registry(
+    "design", {name: partial(_own_design, name) for name in _module_names("designs")}
+)
+"""Every design by its name. Those of `studies/designs/` are modules, which are loaded when they are used."""
 
 EXPANSIONS = _module_names("expansions")
 """The keys, and the scheduler, that turn on optional features; each is a module of `studies/expansions/`."""
@@ -254,9 +261,7 @@ def find_design(name: str) -> type[Design]:
     Raise ValueError with the nearest name for an unknown one. Only its module is loaded, so that a study
     loads only its own design.
     """
-    if name not in DESIGNS:
-        raise ValueError(f"unknown design '{name}'{nearest_hint(name, DESIGNS)}")
-    return import_module(f"...studies.designs.{name}", __package__).DESIGN
+    return DESIGNS[DESIGNS.check(name)]()
 
 
 def find_expansion(name: str) -> type[Expansion]:
@@ -357,8 +362,7 @@ class StudySettings(StrictModel, table="study"):
     `confirmed in small`"""
     design: Annotated[SerializeAsAny[PartSettings], _DESIGN] = PartSettings(name="grid")
     """how levels of factors are combined: grid (all combinations), one_at_a_time (around the baseline), zip
-    (first with first, second with second, …), fractional (a fraction of a two-level grid), plackett_burman
-    (few two-level runs), or random and latin_hypercube (samples); a name, or a table with the keys below"""
+    (first with first, second with second, …), or the design of a plug-in; a name, or a table with its keys"""
     baseline: dict[str, Any] = Field(default={})
     """levels of factors and, for `match`, a number for the hole whose size is solved; for a search the values
     of its first point, to which others are compared"""

@@ -29,7 +29,6 @@ SYNONYMS: Mapping[str, str] = {
         "title": ("question", "description"),
         "cpus": ("cpu", "num_cpus", "num_workers"),
         "gpus": ("gpu", "num_gpus", "devices"),
-        "seed": ("design_seed",),
         # earlier names of keys and tables
         "curve": ("figure",),
         "min_fidelity": ("min_epochs",),

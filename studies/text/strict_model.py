@@ -114,7 +114,11 @@ class KnownNames:
 
 
 def class_faults(
-    settings: type[BaseModel], base: type[BaseModel], given: Collection[str] = ("name",)
+    settings: type[BaseModel],
+    base: type[BaseModel],
+    given: Collection[str] = ("name",),
+    *,
+    needs_defaults: bool = True,
 ) -> list[str]:
     """List missing parts of a plug-in's settings class, such as defaults or docstrings.
 
@@ -128,7 +132,11 @@ def class_faults(
     return [
         *missing,
         *(f"{key}: expected a docstring below it" for key in bare),
-        *(f"{key}: expected a default" for key, field in fields.items() if field.is_required()),
+        *(
+            f"{key}: expected a default"
+            for key, field in fields.items()
+            if needs_defaults and field.is_required()
+        ),
     ]
 
 

@@ -22,7 +22,7 @@ PAGES = (
 )
 PAGE = "".join((FOLDER / f"{name}.md").read_text(encoding="utf-8") for name in PAGES)
 FILES = dict(re.findall(r"^```(?:python|toml)\n# (\S+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
-BLOCK, CENTRED, COMMANDS, RECALL, BOTTLES, MOVING, QUIET, PROBING, ORG, SEARCHING, KINDS = re.findall(
+BLOCK, CENTRED, COMMANDS, RECALL, BOTTLES, MOVING, QUIET, PROBING, ORG, SEARCHING, KINDS, DESIGN = re.findall(
     r"^```\n(activemem .*?)^```$", PAGE, re.DOTALL | re.MULTILINE
 )
 
@@ -207,6 +207,18 @@ def test_a_study_names_the_file_with_its_kinds_of_table_and_figure(folder):
     shown = command(folder, "activemem table render ends")
     assert (shown.returncode, "unknown kind 'extremes'" in shown.stderr) == (2, True)
     assert command(folder, "activemem table render ends --plugin extremes.py").returncode == 0
+
+
+def test_a_design_chooses_the_cells_and_a_failing_one_is_reported_with_its_line(folder):
+    plan, listed = (command(folder, line) for line in DESIGN.splitlines())
+    assert "2 mixers × 2 seeds = 4 trials" in plan.stdout, plan.stderr
+    assert re.search(r"^  corners +all combinations .*\n? *.* · corners.py$", listed.stdout, re.MULTILINE)
+    path, text = folder / "corners.py", FILES["corners.py"]
+    path.write_text(text.replace("levels[-1]", "levels[9]"), encoding="utf-8")
+    wrong = command(folder, DESIGN.splitlines()[0])
+    assert "corners.py:9: design 'corners': IndexError" in " ".join(wrong.stderr.split())
+    path.write_text(text.replace("    def choose_cells", "    def choose"), encoding="utf-8")
+    assert "expected a definition of choose_cells" in command(folder, DESIGN.splitlines()[0]).stderr
 
 
 def test_a_kind_without_its_library_says_how_to_install_it_and_other_faults_have_a_line(folder):

@@ -67,7 +67,7 @@ def test_each_fault_is_reported_once(each, holds, message):
 
 
 def test_a_level_that_a_sample_of_cells_leaves_out_is_passed_over():
-    sampled = "[study]\ndesign = { name = 'random', cells = 3 }"
+    sampled = "[study]\nplugins = ['sampled_designs']\ndesign = { name = 'random', cells = 3 }"
     factors = "[factors]\nmixer = ['sa']\ntask = ['not']\nseed = [0]\nwidth = [8, 16, 24, 32]\n"
     text = STUDY_TEXT.partition("[factors]")[0].replace("[study]", sampled) + factors
     study = study_with_claims("max_length > 3", each="width", text=text)

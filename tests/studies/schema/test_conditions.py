@@ -82,7 +82,7 @@ def test_one_at_a_time_changes_factors_that_are_present():
 
 
 def test_a_random_sample_has_as_many_different_cells_as_are_asked_for():
-    found = study(design={"name": "random", "cells": 6})
+    found = study(design={"name": "random", "cells": 6}, plugins=["sampled_designs"])
     assert len(set(cells(found))) == 6
     assert set(cells(found)) < set(cells(study()))
 
@@ -181,7 +181,7 @@ def test_impossible_conditions_are_reported(keys, golden):
 
 
 def test_a_random_sample_that_is_larger_than_the_grid_is_reported(golden):
-    (message,) = faults(design={"name": "random", "cells": 8})
+    (message,) = faults(design={"name": "random", "cells": 8}, plugins=["sampled_designs"])
     golden(message)
 
 
