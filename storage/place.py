@@ -10,7 +10,6 @@ probes/STUDY/...                        the same for metrics that were measured 
 tuning/STUDY/...                        the same for the metrics of decoding settings that were tuned later
 outputs/STUDY/...                       the same for the outputs of models on the test split, if kept
 tuned_outputs/STUDY/...                 the same for the outputs under tuned decoding settings
-taken/STUDY/...                         the same for trials of other studies that a search has adopted
 weights/TRIAL.safetensors               a trained model, if its study keeps weights
 final_checkpoints/TRIAL.pt              the last state of a training, if its study keeps these states
 studies/STUDY.json                      the record of a study's last run

@@ -4,8 +4,8 @@ Other processes may write and compact files at the same time. A damaged file is 
 warning and a note, and never deleted. The rows in the file then count as missing, and their trials run again.
 
 The valid attempt is the latest one that is done or, if none is done, the latest one. So a trial that is done
-stays done, even if a later attempt fails. An attempt with damaged metrics counts as incomplete, not done. A
-search that has pruned a trial keeps its own attempt, even if another study trains the trial later.
+stays done, even if a later attempt fails. An attempt with damaged metrics counts as incomplete, not done. For
+a search, its own attempts come before those of other studies: what it has pruned or copied stays its own.
 """
 
 import contextlib
@@ -219,48 +219,48 @@ INCOMPLETE_REASON: Final = "its metrics are damaged or missing"
 _KEYS: Final = ("trial", "attempt")
 
 
-PRUNED: Final = "pruned"
-"""A status, and the column of the attempts that other studies than that of the valid attempt have pruned."""
-
-
 def read_latest(
-    quarantine: Quarantine, columns: Sequence[str], *, checks_all: bool = False, pruned: bool = False
+    quarantine: Quarantine,
+    columns: Sequence[str],
+    *,
+    checks_all: bool = False,
+    first: Collection[str] = (),
 ) -> pl.DataFrame:
     """Return these columns of each trial's valid attempt, sorted by trial.
 
-    The valid attempt is the latest that is done or, if none is done, the latest. If metrics of a study were
-    damaged, or for all studies with `checks_all`, attempts that should have metrics but have none are
-    incomplete. With `pruned` there is a column `PRUNED`, unless all its values would be null.
+    The valid attempt is the latest that is done or, if none is done, the latest. Attempts of the studies
+    `first` come before all others. If metrics of a study were damaged, or for all studies with `checks_all`,
+    attempts that should have metrics but have none are incomplete.
     """
     quarantine.restore_intact()
-    needed = list(dict.fromkeys([*columns, *_KEYS, "study", "status", "reason", "epochs"]))
+    needed = list(dict.fromkeys([*columns, *_KEYS, "study", "status", "reason", "epochs", "continued_from"]))
     rows = read(quarantine, "trials", needed)
     names = {path.name for path in quarantine.layout.partitions("trials")} if checks_all else set[str]()
     if studies := names | _studies_with_damaged_metrics(quarantine):
         measured = read(quarantine, "metrics", _KEYS, studies).select(_KEYS).unique()
         rows = rows.join(measured.with_columns(_measured=pl.lit(value=True)), on=_KEYS, how="left")
-        trained = pl.col("status").is_in((DONE, PRUNED)) & (pl.col("epochs") > 0)
+        trained = pl.col("status").is_in((DONE, "pruned")) & (pl.col("epochs") > 0)
         lacks_metrics = pl.col("study").is_in(list(studies)) & trained & pl.col("_measured").is_null()
         rows = rows.with_columns(
             status=pl.when(lacks_metrics).then(pl.lit(INCOMPLETE)).otherwise("status"),
             reason=pl.when(lacks_metrics).then(pl.lit(INCOMPLETE_REASON)).otherwise("reason"),
         ).drop("_measured")
     found = rows.collect()
-    others = found.clear()
     if found["trial"].n_unique() < len(found):
-        order = ("trial", pl.col("status") == DONE, "attempt", RANK)
-        places = found.select("trial", "status", "attempt", RANK).with_row_index("row").sort(*order)
-        valid = found[places.unique("trial", keep="last")["row"].sort()]
-        others = found.filter(status=PRUNED).join(valid, on=("trial", "study"), how="anti")
-        found = valid
+        is_original = pl.col("continued_from").ne_missing(pl.col("trial"))
+        places = found.select(
+            "trial",
+            pl.col("study").is_in(list(first)),
+            pl.col("status") == DONE,
+            "attempt",
+            is_original.alias("original"),
+            RANK,
+        )
+        places = places.with_row_index("row").sort(pl.exclude("row"))
+        found = found[places.unique("trial", keep="last")["row"].sort()]
     if not found["trial"].is_sorted():  # the rows of a single merged file are sorted already
         found = found.sort("trial")
-    found = found.select(columns)
-    if not pruned or others.is_empty():
-        return found
-    latest = others.sort("attempt", RANK).unique(("trial", "study"), keep="last", maintain_order=True)
-    column = latest.group_by("trial").agg(pl.struct(columns).alias(PRUNED))
-    return found.join(column, on="trial", how="left", maintain_order="left")
+    return found.select(columns)
 
 
 def last_numbers(quarantine: Quarantine) -> dict[str, int]:
@@ -280,25 +280,6 @@ def with_probes(quarantine: Quarantine, trials: pl.DataFrame, names: Collection[
     both = pl.col("metrics").list.concat(pl.col("probes"))
     joined = trials.join(by_attempt, on=keys, how="left", maintain_order="left")
     return joined.with_columns(metrics=pl.coalesce(both, pl.col("metrics"))).drop("probes")
-
-
-def with_adopters(quarantine: Quarantine, trials: pl.DataFrame) -> pl.DataFrame:
-    """Add a column `adopters`, null for none, with the studies that have adopted a trial's result."""
-    if not quarantine.layout.partitions("taken"):
-        return trials
-    rows = read_adopted(quarantine)
-    adopters = rows.group_by("trial", maintain_order=True).agg(adopters=pl.struct("study", "factors", "at"))
-    return trials.join(adopters, on="trial", how="left", maintain_order="left") if len(rows) else trials
-
-
-def read_adopted(quarantine: Quarantine, studies: Collection[str] | None = None) -> pl.DataFrame:
-    """Return the trials that these studies (by default all) have adopted.
-
-    The trials belong to other studies. The columns are trial, study, factors and at, the time of the
-    adoption.
-    """
-    rows = read(quarantine, "taken", ["trial", "study", "factors", "at"], studies)
-    return rows.unique(["trial", "study"]).drop(RANK).sort("study", "at", "trial").collect()
 
 
 def _studies_with_damaged_metrics(quarantine: Quarantine) -> set[str]:
@@ -325,11 +306,11 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
     """A mapping from each trial to the row of its valid attempt.
 
     It is as of the last `refresh`, which reads each new file once. `columns` include trial, attempt, study,
-    status and reason.
+    status, reason and continued_from. Attempts of the study `first` come before those of others.
     """
 
-    def __init__(self, quarantine: Quarantine, columns: Sequence[str]) -> None:
-        self._quarantine, self._columns = quarantine, columns
+    def __init__(self, quarantine: Quarantine, columns: Sequence[str], first: str | None = None) -> None:
+        self._quarantine, self._columns, self._first = quarantine, columns, first
         now = read_latest(quarantine, [*_KEYS, "status"])  # a row that is stored later always has its metrics
         self._incomplete = set(now.filter(status=INCOMPLETE).select(_KEYS).iter_rows())
         self._known: dict[Path, set[str]] = {}  # the names of the files that were read, by folder
@@ -364,28 +345,9 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         """Return a frame with these rows of trials."""
         return pl.DataFrame(list(rows), schema={name: TRIALS[name] for name in self._columns})
 
-    def trials(self) -> pl.DataFrame:
+    def trials(self, first: str | None = None) -> pl.DataFrame:
         """Return all trials in a frame, as `Store.trials` does, but only with the columns of this object."""
-        found = self.frame(self[trial] for trial in sorted(self))
-        if others := {trial: rows for trial in self if (rows := self._pruned_by_others(trial))}:
-            schema = {"trial": pl.String(), PRUNED: pl.List(pl.Struct(found.schema))}
-            column = pl.DataFrame({"trial": list(others), PRUNED: list(others.values())}, schema)
-            found = found.join(column, on="trial", how="left", maintain_order="left")
-        return with_adopters(self._quarantine, found)
-
-    def of_study(self, trial: str, study: str) -> Mapping[str, Any] | None:
-        """Return the attempt of a trial that this study has pruned, else the valid one, or None."""
-        pruned = (row for row in self._pruned_by_others(trial) if row["study"] == study)
-        return next(pruned, self.get(trial))
-
-    def _pruned_by_others(self, trial: str) -> list[Mapping[str, Any]]:
-        """Return the last pruned attempt of each study but that of the valid attempt."""
-        attempts = self._attempts.get(trial, {})
-        if len(attempts) < 2:
-            return []
-        valid, ordered = self[trial]["study"], sorted(attempts.items())
-        pruned = ((study, row) for (_, study), row in ordered if row["status"] == PRUNED)
-        return list({study: row for study, row in pruned if study != valid}.values())
+        return self.frame(self._valid(trial, first) for trial in sorted(self))
 
     def _read(self, paths: Sequence[Path], known: set[str]) -> None:
         """Add the rows in these files of a study, merged ones first; skip files that no longer exist."""
@@ -409,13 +371,17 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         if (trial, row["attempt"]) in self._incomplete:
             row |= {"status": INCOMPLETE, "reason": INCOMPLETE_REASON}
         attempts = self._attempts.setdefault(trial, {})
-        if not attempts or _validity_key(self[trial]) < _validity_key(row):
+        if not attempts or _validity_key(self[trial], self._first) < _validity_key(row, self._first):
             self._arrivals.append(trial)
         attempts.pop(key, None)  # of several copies, the last one counts
         attempts[key] = row
 
     def __getitem__(self, trial: str) -> Mapping[str, Any]:
-        return max(reversed(self._attempts[trial].values()), key=_validity_key)
+        return self._valid(trial, self._first)
+
+    def _valid(self, trial: str, first: str | None) -> Mapping[str, Any]:
+        attempts = reversed(self._attempts[trial].values())
+        return max(attempts, key=lambda row: _validity_key(row, first))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._attempts)
@@ -424,5 +390,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         return len(self._attempts)
 
 
-def _validity_key(row: Mapping[str, Any]) -> tuple[bool, int]:
-    return row["status"] == DONE, row["attempt"]
+def _validity_key(row: Mapping[str, Any], first: str | None) -> tuple[bool, bool, int, bool]:
+    """Return a sort key of a trial's attempts, highest for the valid one, as in `read_latest`."""
+    is_original = row["continued_from"] != row["trial"]
+    return row["study"] == first, row["status"] == DONE, row["attempt"], is_original

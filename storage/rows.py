@@ -66,7 +66,8 @@ class TrialRow:
     - `started` and `finished` carry a time zone.
     - `commit` names the commit of the code, with a hash of uncommitted changes: 5d02964+a1b2c3d4.
     - `cuda_version` is empty on a CPU.
-    - `continued_from` is the trial with fewer epochs or other tests that this one continues, if any.
+    - `continued_from` is the trial with fewer epochs or other tests that this one continues, if any. It is
+      the trial itself if the row is a copy of the result of another study.
     - `continued_after` is the number of epochs of that trial.
     - `packed_steps` counts the `steps` that earlier releases took together with other trials; new rows have
       none.
@@ -225,9 +226,6 @@ OUTPUTS: Final = pl.Schema(
     }
 )
 
-ADOPTED: Final = pl.Schema({**_ATTEMPT, "factors": pl.String(), "at": pl.Datetime("us", "UTC")})
-"""The trials of other studies that a study has adopted (in the folder `taken`), with levels and time."""
-
 
 def has_trial(trials: Iterable[str]) -> pl.Expr:
     """Return a Polars expression that selects these trials' rows faster than with a plain list."""
@@ -289,7 +287,6 @@ SCHEMAS: Final = {
     "tuning": METRIC_COLUMNS,
     "outputs": OUTPUTS,
     "tuned_outputs": OUTPUTS,
-    "taken": ADOPTED,
 }
 MEASURED_LATER: Final = ("probes", "tuning")
 _BY_STEP: Final = ("trial", "attempt", "step", "epoch", "name")
@@ -300,5 +297,4 @@ SORT_KEYS: Final = {
     **dict.fromkeys(MEASURED_LATER, _BY_STEP),
     "outputs": _BY_LINE,
     "tuned_outputs": _BY_LINE,
-    "taken": ("trial", "attempt"),
 }

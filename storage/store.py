@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -26,13 +25,10 @@ from .read import (
     latest_copies,
     load_partition,
     read,
-    read_adopted,
     read_latest,
-    with_adopters,
     with_probes,
 )
 from .rows import (
-    ADOPTED,
     MEASURED_LATER,
     SCHEMAS,
     SORT_KEYS,
@@ -238,23 +234,6 @@ class Store:
             metric_frame(trial, metrics),
         )
 
-    def adopt(self, trial: str, study: str, factors: str) -> None:
-        """Record that a study adopts the result of another study's trial.
-
-        The study uses this result as its own. The record is durable. `factors` are the levels, as JSON, that
-        the trial has in the study that adopts it.
-        """
-        row = {"trial": trial, "attempt": 0, "study": study, "factors": factors, "at": datetime.now(UTC)}
-        path = self._layout.attempt_file("taken", study, trial, 0)
-        self._put(path, pl.DataFrame([row], schema=ADOPTED))
-
-    def adopted(self, study: str) -> pl.DataFrame:
-        """Return the trials of other studies that this study has adopted.
-
-        The columns are trial, study, factors and at, the time of the adoption.
-        """
-        return read_adopted(self._quarantine, [study])
-
     def latest_attempts(self) -> dict[str, tuple[str, int]]:
         """Return the status and number of each trial's valid attempt.
 
@@ -282,7 +261,7 @@ class Store:
     def state(self) -> StoreState:
         """Return the names and times of the store's files, which show later whether something has changed."""
         layout = self._layout
-        trials, later = layout.root / "trials", [layout.root / name for name in (*MEASURED_LATER, "taken")]
+        trials, later = layout.root / "trials", [layout.root / name for name in MEASURED_LATER]
         layout.place.list(trials, *later, layout.studies, layout.checkpoints_folder)
         records = ((path.stem, path) for path in entries(layout.studies, _RECORD))
         return StoreState(
@@ -296,27 +275,32 @@ class Store:
             },
         )
 
-    def follow(self, columns: Sequence[str] = tuple(TRIALS)) -> LatestAttempts:
-        """Return a mapping from each trial to its valid attempt in these columns, which `refresh` updates."""
-        latest = LatestAttempts(self._quarantine, columns)
+    def follow(self, columns: Sequence[str] = tuple(TRIALS), first: str | None = None) -> LatestAttempts:
+        """Return a mapping from each trial to its valid attempt in these columns, which `refresh` updates.
+
+        Attempts of the study `first` come before those of others.
+        """
+        latest = LatestAttempts(self._quarantine, columns, first)
         latest.refresh()
         return latest
 
-    def trials(self, probes: Collection[str] = (), columns: Sequence[str] = tuple(TRIALS)) -> pl.DataFrame:
+    def trials(
+        self,
+        probes: Collection[str] = (),
+        columns: Sequence[str] = tuple(TRIALS),
+        *,
+        first: Collection[str] = (),
+    ) -> pl.DataFrame:
         """Return the valid attempt of each trial, sorted by trial.
 
-        It is the trial's latest done attempt or, if none is done, its latest. Reading only some `columns`
-        takes less time and memory; they must include trial, study and attempt.
-
-        The named probes, measured by probing or tuning, are added to the final metrics. If searches have
-        adopted trials of other studies, the column `adopters` has these searches, with their factors and the
-        times. Likewise, the column `pruned` has the attempts of a trial that other studies have pruned.
+        It is the trial's latest done attempt or, if none is done, its latest. Attempts of the studies `first`
+        come before those of others. Reading only some `columns` takes less time and memory; they must include
+        trial, study and attempt. The named probes, measured by probing or tuning, are added to the final
+        metrics.
         """
-        frame = read_latest(self._quarantine, columns, pruned=True)
+        frame = read_latest(self._quarantine, columns, first=first)
         check_stored_rows(self._layout.root / "trials", frame)
-        if probes:
-            frame = with_probes(self._quarantine, frame, probes)
-        return with_adopters(self._quarantine, frame)
+        return with_probes(self._quarantine, frame, probes) if probes else frame
 
     def metrics(self, trials: Collection[str] | None = None) -> pl.DataFrame:
         """Return the metrics of these trials (by default all).

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import product
 from pathlib import Path
@@ -47,7 +48,6 @@ from .read import (
     latest_copies,
     load_partition,
     read,
-    read_adopted,
     read_latest,
     read_verified,
     scan,
@@ -61,7 +61,7 @@ _log = logging.getLogger(__name__)
 _OF_ENDED: Final = ("metrics", "outputs")
 """Datasets that are written before an attempt's row, and never changed."""
 
-_WRITTEN_AGAIN: Final = (*MEASURED_LATER, "tuned_outputs", "taken")
+_WRITTEN_AGAIN: Final = (*MEASURED_LATER, "tuned_outputs")
 """Datasets whose files may be replaced after an attempt's row is written."""
 
 
@@ -553,9 +553,6 @@ class StoreUpkeep:
                     ids = [trial for trial, name in passed_on.items() if name == other]
                     if len(rows := stored[dataset].filter(pl.col("trial").is_in(ids))):
                         rows = rows.with_columns(study=pl.lit(other))
-                        if dataset == "trials":  # a search finds its points by its own factors
-                            adopted = read_adopted(self._quarantine, [other])
-                            rows = rows.update(adopted.select("trial", "factors"), on="trial")
                         earlier = data_files(layout.root / dataset / study)
                         write_merged(layout.place, dataset, layout.root / dataset / other, rows, earlier)
                 for dataset in _ORDER:
@@ -641,6 +638,30 @@ class StoreUpkeep:
                 place.put(path, data)
         claimed.end()
         return True
+
+    def copy_to_search(self, attempts: pl.DataFrame, search: str) -> None:
+        """Copy attempts of other studies to a search, with their metrics and outputs.
+
+        `attempts` has the columns trial, attempt, study and factors: the levels, as JSON, of the trial in the
+        search. A copied row continues from the trial itself, so that its cost counts only once, and it ends
+        now. A row of the search itself only gets the new factors. Rows are written last, so a second call
+        after a crash finishes the copy.
+        """
+        keys, now = ["trial", "attempt"], datetime.now(UTC)
+        origin = {"continued_from": pl.col("trial"), "continued_after": pl.col("epochs")}
+        for study in attempts["study"].unique().sort():
+            chosen, is_own = attempts.filter(study=study), study == search
+            for dataset in ("trials",) if is_own else reversed(_ORDER):
+                rows = self._rows(dataset, study).join(chosen, on=keys, how="semi")
+                rows = rows.with_columns(study=pl.lit(search))
+                if dataset == "trials":
+                    rows = rows.update(chosen.select(*keys, "factors"), on=keys)
+                    if not is_own:
+                        rows = rows.with_columns(**origin, started=pl.lit(now), finished=pl.lit(now))
+                for trial, attempt in chosen.select(keys).iter_rows():
+                    if len(found := rows.filter(trial=trial, attempt=attempt)):
+                        path = self._layout.attempt_file(dataset, search, trial, attempt)
+                        self._layout.place.put(path, encode(found))
 
     def _claims(self, purpose: str) -> Leases:
         self._layout.place.check_claims()

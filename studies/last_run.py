@@ -232,13 +232,13 @@ def load_studies(store: Store | str | Path) -> dict[str, Study | StudyError]:
 def users_of_trials(store: Store, trials: Collection[str], *, apart_from: str) -> dict[str, str]:
     """Return which of these trials another study of the store has, too, with the name of that study.
 
-    A search has the trials that it has adopted. Studies that cannot be read are left out.
+    Studies that cannot be read are left out.
     """
     found: dict[str, str] = {}
     for name in store.records.names():
         study = load_or_error(name, store) if name != apart_from else None
         if isinstance(study, Study):
-            own = {trial.id for trial in study.with_later_seeds().trials} | {*store.adopted(name)["trial"]}
+            own = {trial.id for trial in study.with_later_seeds().trials}
             found |= dict.fromkeys(own.intersection(trials), name)
     return found
 

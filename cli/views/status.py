@@ -105,6 +105,8 @@ def studies_with_status(store: Store) -> dict[str, tuple[str, StudyStatus] | Stu
             found[name] = study.title, StudyStatus(total=study.trials, left=left, num_held=study.held)
         elif study.gates.held() and len(study_outcomes(study, outcomes)):
             found[name] = study.title, Snapshot.of(study, store).status
+        elif study.search is not None:
+            found[name] = study.title, study_status(study, store)
         else:
             found[name] = study.title, study_status(study, store, outcomes)
     return found

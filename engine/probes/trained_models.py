@@ -45,7 +45,10 @@ class TrainedTrial:
 
 def trained_trials(study: Study, store: Store) -> Iterator[TrainedTrial]:
     """Yield the finished trials of a study in its order, for a search all that the store has of it."""
-    rows = {row["trial"]: row for row in study_outcomes(study, store.trials()).iter_rows(named=True)}
+    rows = {
+        row["trial"]: row
+        for row in study_outcomes(study, store.trials(first=[study.name])).iter_rows(named=True)
+    }
     known = {trial.id: trial for trial in study.trials}
     kept = store.files.trials_with_weights(known or rows)
     for name in known or rows:

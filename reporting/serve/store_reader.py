@@ -115,14 +115,15 @@ class StoreReader:
                 for trial in (*every.trials, *found)
                 if trial.id in unfinished
             )
-            ended = study_outcomes(every, outcomes)
+            known = latest.trials(name) if study.search else outcomes
+            ended = study_outcomes(every, known)
             ends = ended.select("trial", "attempt", "status").rows()
             rows = _digest(ends, sorted(state.measured.items()), state.records.get(name, 0))
             times = [(each.trial.id, state.notes[each.trial.id], each.held) for each in begun]
             studies[name] = StudyNow(
                 study=study,
                 store=self._store,
-                outcomes=study_outcomes(study, outcomes),
+                outcomes=study_outcomes(study, known),
                 ended=ended,
                 begun=begun,
                 confirmed=self._confirmed(study, rows),

@@ -42,7 +42,8 @@ from .data_facts import DataFacts, Locate, find_data_facts
 from .memory_estimates import StepMemory, step_memory
 from .reused_trials import StaleTrial, find_stale_trials
 from .status import (
-    count_points_elsewhere,
+    count_points,
+    outcomes_elsewhere,
     rungs_of,
     stored_outcomes,
     study_outcomes,
@@ -313,8 +314,11 @@ def make_plan(
     """
     selected = [each for each in study.trials if only is None or each.id in only]
     check_layers(study, study.examples if study.search else selected)
-    outcomes = store.trials() if study.search else stored_outcomes(store, study)
+    outcomes = store.trials(first=[study.name]) if study.search else stored_outcomes(store, study)
+    elsewhere = outcomes_elsewhere(study, outcomes)
     tried = study_outcomes(study, outcomes)
+    if study.search and study.search.settings.warm_start:
+        tried = pl.concat([tried, elsewhere])
     statuses: dict[str, TrialStatus] = dict(tried.select("trial", "status").iter_rows())
     estimator, held_back = TimeEstimator(outcomes, study.examples, measure), frozenset[str]()
     trials = study.search.trials_at_ends(within_limits=True) if study.search else selected
@@ -360,7 +364,7 @@ def make_plan(
         reach_limits=predict_reach_limits(labelled),
         insufficient_reach=_find_insufficient_reach(labelled),
         over_budget=model_costs(study, group_by_model(study, study.over_budget), estimator, {}),
-        elsewhere=count_points_elsewhere(study, outcomes),
+        elsewhere=count_points(study, elsewhere),
         stale={trial: each for trial, each in stale.items() if only is None or trial in only},
         max_seeds_note=describe_max_seeds(study, store),
         timed_devices=timed_devices(study, outcomes),

@@ -90,20 +90,21 @@ class StudyStatus:
 
 
 def stored_outcomes(store: Store, *studies: Study, probes: Collection[str] = ()) -> pl.DataFrame:
-    """Return the latest attempt of each stored trial.
+    """Return the valid attempt of each stored trial; those of searches among `studies` come first.
 
     The column `settings` is left out if no study needs it. Stored settings take most of the memory. They
     matter only for trials that another study or other source of plug-ins may have trained; a study knows the
     settings of its own trials.
     """
     needed = any(map(_needs_settings, studies))
-    return store.trials(probes, [name for name in TRIALS if needed or name != "settings"])
+    columns = [name for name in TRIALS if needed or name != "settings"]
+    return store.trials(probes, columns, first=[study.name for study in studies if study.search is not None])
 
 
 def _needs_settings(study: Study) -> bool:
     """Return whether the stored settings of trials are needed to find the outcomes of a study."""
     if study.search is not None:
-        return study.search.settings.warm_start or has_plugins()
+        return has_plugins()
     return any(trial.common.code for trial in study.trials)
 
 
@@ -223,17 +224,15 @@ def outcome_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, Trial]:
 def study_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = False) -> pl.DataFrame:
     """Return the outcomes of a study's trials, whichever study trained them.
 
-    For a search, these are the outcomes of its baseline and of all points that it has proposed. If another
-    study has trained such a point, its rows get this search's levels in the column `factors`. With a warm
-    start, all trials of other studies that fit the search are included, too. Trials with other settings or
-    seeds, of another space, or with other plug-in source are not.
+    For a search, these are the outcomes of its baseline and of all points that it has begun. It copies the
+    rows that another study has of them. Trials with other settings or seeds, of another space, or with other
+    plug-in source are not included.
 
     With `all_seeds` the outcomes include further seeds of a search's points, such as the seeds of a former
     baseline.
     """
     if study.search is not None:
-        own = _own_outcomes(study, outcomes, all_seeds=all_seeds)
-        return pl.concat([own, _elsewhere(study, outcomes, own)]) if study.search.settings.warm_start else own
+        return _own_outcomes(study, outcomes, all_seeds=all_seeds)
     return outcomes.filter(has_trial(trial.id for trial in study.trials))
 
 
@@ -261,36 +260,30 @@ def count_devices(outcomes: pl.DataFrame) -> dict[str, int]:
     return dict(outcomes.group_by("device").len().sort("device").iter_rows())
 
 
-def count_points_elsewhere(study: Study, outcomes: pl.DataFrame) -> int:
-    """Count the points of a search that other studies have trained; 0 for a grid."""
+def outcomes_elsewhere(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
+    """Return the outcomes of points of a search that only other studies have trained; none for a grid.
+
+    The column `factors` has the search's levels.
+    """
     if study.search is None:
-        return 0
-    levels = map(json.loads, _elsewhere(study, outcomes, _own_outcomes(study, outcomes))["factors"])
+        return outcomes.clear()
+    own = _own_outcomes(study, outcomes, all_seeds=False)["trial"].to_list()
+    return reusable_outcomes(study, outcomes.filter(~pl.col("trial").is_in(own)))
+
+
+def count_points(study: Study, outcomes: pl.DataFrame) -> int:
+    """Count the points of a search among outcomes that have its levels in the column `factors`."""
+    levels = map(json.loads, outcomes["factors"])
     return len({tuple(map(each.get, study.dimensions)) for each in levels})
 
 
-def _own_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool = False) -> pl.DataFrame:
-    outcomes = _with_own_pruned(study, outcomes)
-    own = _tried(study, outcomes.filter(pl.col("study") == study.name), all_seeds=all_seeds)
-    for find in (_adopted, _of_baseline):
-        others = outcomes.filter(~pl.col("trial").is_in(own["trial"].to_list()))
-        own = pl.concat([own, _tried(study, find(study, others), all_seeds=all_seeds)])
-    return own
-
-
-def _with_own_pruned(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the outcomes with the attempts that the search has pruned, and with no other pruned ones."""
-    others = outcomes.filter(pl.col("study") != study.name, pl.col("status") != "pruned")
-    own = outcomes.filter(pl.col("study") == study.name)
-    if _search_of(study).settings.scheduler.name == NONE:  # it may have had one before
-        return pl.concat([own.filter(pl.col("status") != "pruned"), others]).sort("trial")
-    if "pruned" not in outcomes.columns:
-        return pl.concat([own, others]).sort("trial")
-    by_study = pl.element().filter(pl.element().struct.field("study") == study.name)
-    before = outcomes.select(before=pl.col("pruned").list.eval(by_study).list.first()).drop_nulls()
-    before = before.unnest("before")
-    others = others.join(before, on="trial", how="anti")
-    return pl.concat([own, before, others], how="diagonal").sort("trial")
+def _own_outcomes(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool) -> pl.DataFrame:
+    may_prune = _search_of(study).settings.scheduler.name != NONE  # it may have had a scheduler before
+    is_own = pl.col("study") == study.name
+    rows = outcomes.filter((pl.col("status") != "pruned") | (is_own & may_prune))
+    own = _tried(study, rows.filter(is_own), all_seeds=all_seeds)
+    others = rows.filter(~pl.col("trial").is_in(own["trial"].to_list()))
+    return pl.concat([own, _tried(study, _of_baseline(study, others), all_seeds=all_seeds)])
 
 
 def _of_baseline(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
@@ -298,19 +291,6 @@ def _of_baseline(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
     levels = {trial.id: json.dumps(dict(trial.levels)) for trial in _search_of(study).baseline_trials}
     found = outcomes.filter(has_trial(levels))
     return found.with_columns(factors=pl.Series([levels[trial] for trial in found["trial"]], dtype=pl.String))
-
-
-def _adopted(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the outcomes of other studies that a search has adopted, with the levels of this search."""
-    if "adopters" not in outcomes.columns:
-        return outcomes.clear()
-    by_study = pl.element().filter(pl.element().struct.field("study") == study.name)
-    found = outcomes.with_columns(own=pl.col("adopters").list.eval(by_study).list.first())
-    own = pl.col("own").struct
-    changed = found.filter(pl.col("own").is_not_null()).with_columns(
-        factors=own.field("factors"), finished=own.field("at")
-    )
-    return changed.select(outcomes.columns)
 
 
 def _tried(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool) -> pl.DataFrame:
@@ -321,10 +301,6 @@ def _tried(study: Study, outcomes: pl.DataFrame, *, all_seeds: bool) -> pl.DataF
         point = tried_point(study, trial, levels)
         kept.append(point is not None and (all_seeds or levels.get(SEED) in search.seeds_of(point)))
     return outcomes.filter(kept)
-
-
-def _elsewhere(study: Study, outcomes: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
-    return reusable_outcomes(study, outcomes.filter(~pl.col("trial").is_in(own["trial"].to_list())))
 
 
 def tried_point(study: Study, trial: str, levels: Mapping[str, Level]) -> dict[str, Level] | None:

@@ -212,8 +212,12 @@ class EarlierTrials:
 
 
 def was_trained(row: Mapping[str, Any]) -> bool:
-    """Return whether a trial of a search was trained at all. A race prunes some trials before they start."""
-    return bool(row["epochs"]) or row["status"] != "pruned"
+    """Return whether a search has trained a trial.
+
+    It has not if another study did, whose row it copied, or if a race pruned the trial before it started.
+    """
+    is_copy = row["continued_from"] == row["trial"]
+    return not is_copy and (bool(row["epochs"]) or row["status"] != "pruned")
 
 
 def own_costs(outcomes: pl.DataFrame) -> pl.DataFrame:
@@ -277,7 +281,7 @@ def left_within_budget(search: SearchSource, tried: pl.DataFrame, begun: Iterabl
     search's outcomes, including outcomes from other studies; `begun` has trials without an outcome.
     """
     own = own_costs(tried).filter(pl.col("study") == search.study)
-    columns = own.select("status", "epochs", "flops", "seconds", *DEVICE_COLUMNS)
+    columns = own.select("trial", "status", "epochs", "flops", "seconds", "continued_from", *DEVICE_COLUMNS)
     spent = Spent()
     for row in columns.iter_rows(named=True):
         if was_trained(row):
@@ -347,12 +351,9 @@ def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozens
     """
     if selectors:
         return select_trials(study.with_later_seeds(), selectors)
-    rows = store.trials(columns=KEY_COLUMNS)
-    is_own = pl.col("study") == study.name
-    if "pruned" in rows.columns:  # another study has trained them later
-        is_own |= pl.col("pruned").list.eval(pl.element().struct.field("study") == study.name).list.any()
+    rows = store.trials(columns=KEY_COLUMNS, first=[study.name]).filter(study=study.name)
     begun = begun_trials(store.files.checkpoints_folder(), study.name)
-    return frozenset(rows.filter(is_own)["trial"]) | {trial.id for trial in study.trials} | begun
+    return frozenset(rows["trial"]) | {trial.id for trial in study.trials} | begun
 
 
 def stale_part(study: Study, store: Store) -> frozenset[str]:

@@ -196,8 +196,8 @@ class SearchSettings(StrictModel, table="search"):
     """factors that points do not choose, such as `["task"]`: each point is trained at all of their levels,
     and the objective is the mean over them"""
     warm_start: bool = False
-    """whether points that other studies have trained on all seeds count as tried, even if their factors have
-    other names"""
+    """whether a run first copies the points that other studies have trained on all seeds, even if their
+    factors have other names"""
     space: dict[str, Annotated[str, BeforeValidator(_read_dimension)]] = Field(default={})
     """dimensions by the name of the hole `{name}` that they fill: `integer(lo, hi)`, `real(lo, hi)` or
     `choice(a, b, …)`"""

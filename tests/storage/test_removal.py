@@ -92,15 +92,6 @@ def test_a_trial_that_another_study_needs_becomes_a_trial_of_that_study(full, ro
     assert full.upkeep.forget("alpha", {ONE, THREE}, {THREE: "beta"}).trials == ()
 
 
-def test_a_trial_that_a_search_has_adopted_becomes_the_point_that_it_is_there(full, root):
-    factors = dict(full.trials().select("trial", "factors").iter_rows())
-    full.adopt(THREE, "beta", '{"k": 3}')
-    full.adopt(ONE, "gamma", '{"k": 1}')
-    full.upkeep.forget("alpha", {ONE, THREE}, {ONE: "beta", THREE: "beta"})
-    after = Store(root).trials().select("trial", "study", "factors").rows()
-    assert after == [(ONE, "beta", factors[ONE]), (TWO, "alpha", factors[TWO]), (THREE, "beta", '{"k": 3}')]
-
-
 def test_a_renamed_study_keeps_its_rows_and_its_record(full, root, golden):
     full.records.save("alpha", {"text": '[study]\nname = "alpha"\n', "overrides": []})
     metrics, outputs = full.metrics().rows(), full.outputs().rows()

@@ -122,32 +122,55 @@ def test_a_trial_that_two_studies_hold_is_counted_once(store):
     assert store.metrics().height == 4
 
 
-def test_a_study_can_count_what_another_has_trained(root, store):
+def copy_row(store, number, study, factors):
+    found = store.trials(columns=("trial", "attempt", "study")).filter(trial=make_trial_id(number))
+    store.upkeep.copy_to_search(found.with_columns(factors=pl.lit(factors)), study)
+
+
+def test_a_search_has_its_own_copy_of_what_another_study_has_trained(root, store):
     fill_store(root, [1, 2])
     fill_store(root, [3], study="beta")
-    assert "adopters" not in store.trials().columns
-    one, two = make_trial_id(1), make_trial_id(2)
-    for trial, study, factors in ((two, "beta", '{"k": 2}'), (two, "gamma", "{}"), (one, "beta", '{"k": 1}')):
-        store.adopt(trial, study, factors)
+    before, metrics = store.trials(), store.metrics()
+    for _ in range(2):  # called again, as after a crash
+        copy_row(store, 2, "beta", '{"k": 2}')
+        copy_row(store, 2, "gamma", "{}")
     for _ in range(2):
-        adopters = dict(store.trials().select("trial", "adopters").iter_rows())
-        assert [(each["study"], each["factors"]) for each in adopters[two]] == [
-            ("beta", '{"k": 2}'),
-            ("gamma", "{}"),
-        ]
-        assert [each["study"] for each in adopters[one]] == ["beta"]
-        assert store.adopted("beta").select("trial", "factors").rows() == [
-            (two, '{"k": 2}'),
-            (one, '{"k": 1}'),
-        ]
+        assert store.trials().equals(before)
+        assert store.metrics().equals(metrics)
+        beta = store.trials(first=["beta"]).filter(study="beta")
+        assert beta["trial"].to_list() == sorted([make_trial_id(2), make_trial_id(3)])
+        (copy,) = beta.filter(trial=make_trial_id(2)).iter_rows(named=True)
+        assert (copy["factors"], copy["continued_from"], copy["attempt"]) == ('{"k": 2}', copy["trial"], 0)
+        course = store.metric_course(None, beta)
+        assert course.filter(trial=make_trial_id(2)).height == metrics.filter(trial=make_trial_id(2)).height
+        for first in ("alpha", "beta", "gamma"):
+            latest = store.follow(first=first)
+            rows = store.trials(first=[first])
+            assert latest.frame(latest[trial] for trial in rows["trial"]).equals(rows)
+            assert store.follow().trials(first).equals(rows)
         store.upkeep.compact()
     assert store.upkeep.check().findings == ()
-    assert store.upkeep.rename("beta", "delta") == 1
-    assert store.adopted("delta")["trial"].to_list() == [two, one]
-    store.upkeep.forget("delta", [two])
-    assert store.adopted("delta")["trial"].to_list() == [one]
-    assert store.adopted("beta").is_empty()
-    assert set(store.trials()["trial"]) == {one, two, make_trial_id(3)}
+    store.upkeep.forget("alpha", [make_trial_id(1), make_trial_id(2)])
+    assert dict(store.trials().select("trial", "study").iter_rows()).keys() == {
+        make_trial_id(2),
+        make_trial_id(3),
+    }
+
+
+def test_what_a_search_has_pruned_stays_pruned_for_it_when_another_study_trains_it(store):
+    store.write(make_trial_row(1, status="pruned", reason="behind"), make_metric_rows(1))
+    store.write(make_trial_row(1, attempt=1, study="beta"), make_metric_rows(1))
+    for first, expected in (("alpha", "pruned"), ("beta", "done"), ("gamma", "done")):
+        assert store.trials(first=[first])["status"].to_list() == [expected]
+        assert store.follow(first=first)[make_trial_id(1)]["status"] == expected
+
+
+def test_a_search_gives_a_row_of_its_own_the_factors_that_it_has_now(root, store):
+    fill_store(root, [1])
+    before = store.trials()
+    store.upkeep.compact()
+    copy_row(store, 1, "alpha", '{"kernel": 2}')
+    assert store.trials().equals(before.with_columns(factors=pl.lit('{"kernel": 2}')))
 
 
 def test_rows_are_sorted_whatever_the_order_of_writing(root, store):

@@ -223,6 +223,8 @@ class Search:
         self._leases = store.leases(run)
         self._turn_id = sha256(f"points of {study.name}".encode()).hexdigest()[:16]
         self._others = BegunPoints(study, store, self.points)
+        if self._settings.warm_start:
+            self.points.copy_fitting()
         self._replay_stored()
 
     def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
@@ -238,7 +240,8 @@ class Search:
                 is_new = point.global_id not in self._tracked.begun()
                 may_resume = point in self._tracked
                 self._tracked.move(tracked, PointState.RUNNING_HERE)
-                self._others.begin(point, tracked.jobs[0].trial if is_new and tracked.jobs else None)
+                if is_new and tracked.jobs:
+                    self._others.begin(tracked.jobs[0].trial)
             if tracked.jobs and may_resume and self._compares_epochs:
                 self._report(tracked, self.points.begun_course(point))
             if not tracked.jobs:  # trained by another study, or dropped from the race
@@ -431,6 +434,7 @@ class Search:
         in turn, because it compares later points with them.
         """
         point = tracked.point
+        self.points.copy_from_others(point)
         if tracked.trial is None and self._compares_epochs:
             tracked.trial = self._optuna.ask_for(point.values)
             self._report(tracked, mean_course(point, courses))

@@ -6,18 +6,17 @@ import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from itertools import groupby
 from statistics import fmean
 from typing import Any
 
+import polars as pl
 from optuna.trial import TrialState
 
 from ....storage import Store
-from ....storage.rows import row_values
+from ....storage.rows import KEY_COLUMNS, row_values
 from ....studies.catalog.metrics import COSTS
-from ....studies.planning.reused_trials import FittingTrials
-from ....studies.planning.status import tried_point
+from ....studies.planning.status import outcomes_elsewhere, tried_point
 from ....studies.planning.trials_to_run import DEVICE_COLUMNS, Spent, unfinished_trials, was_trained
 from ....studies.resolve.costs import model_cost
 from ....studies.resolve.trial import Trial, changed_code
@@ -81,13 +80,13 @@ class PointEnd:
 class StoredPoints:
     """The points of a search, as last read from the store.
 
-    With `retry_failed`, failed trials count as missing. So do those that only other searches have pruned and,
-    without a scheduler, all pruned ones.
+    Attempts of this search come before those of other studies. With `retry_failed`, failed trials count as
+    missing. So do those that only other searches have pruned and, without a scheduler, all pruned ones.
     """
 
     def __init__(self, study: Study, store: Store, *, retry_failed: bool = False) -> None:
         assert study.search is not None
-        self._store, self._search, self._name = store, study.search, study.name
+        self._study, self._store, self._search, self._name = study, store, study.search, study.name
         self._settings = self._search.settings
         self._objectives = self._settings.objectives
         self._metric = self._objectives[0].name
@@ -98,7 +97,8 @@ class StoredPoints:
         self._again = ("incomplete", "failed") if retry_failed else ("incomplete",)
         self._last: SearchPoint | None = None
         needs_devices = self._settings.budget is not None and self._settings.budget.gpu_hours is not None
-        self.attempts = store.follow((*COLUMNS, *(DEVICE_COLUMNS if needs_devices else ())))
+        columns = (*COLUMNS, *(DEVICE_COLUMNS if needs_devices else ()))
+        self.attempts = store.follow(columns, first=self._name)
 
     def of_values(self, values: dict[str, Level], rung: int | None = None) -> SearchPoint:
         """Return the search point with these values, by default on the last rung."""
@@ -123,14 +123,35 @@ class StoredPoints:
 
     def outcome(self, trial: str) -> Mapping[str, Any] | None:
         """Return the stored row of a trial that counts for this search, or None."""
-        row = self.row(trial)
+        row = self.attempts.get(trial)
         if row is None or row["status"] != "pruned":
             return row
         return row if self._prunes and row["study"] == self._name else None
 
-    def row(self, trial: str) -> Mapping[str, Any] | None:
-        """Return the attempt of a trial that this search has pruned, else the valid one, or None."""
-        return self.attempts.of_study(trial, self._name) if self._prunes else self.attempts.get(trial)
+    def copy_fitting(self) -> None:
+        """Copy the outcomes of all points to this search that other studies have trained with all seeds."""
+        stored = self._store.trials(first=[self._name])
+        self._copy(outcomes_elsewhere(self._study, stored))
+
+    def copy_from_others(self, point: SearchPoint) -> None:
+        """Copy the outcomes of a search point that other studies have stored to this search."""
+        rows = [
+            {**row, "factors": json.dumps(dict(trial.levels))}
+            for trial in point.trials
+            if (row := self.outcome(trial.id)) is not None and not self._is_own(trial, row)
+        ]
+        self._copy(self.attempts.frame(rows).select(*KEY_COLUMNS, "factors"))
+
+    def _is_own(self, trial: Trial, row: Mapping[str, Any]) -> bool:
+        """Return whether a trial's row is of this search, with factors that its file still has."""
+        factors = json.loads(row["factors"])
+        return row["study"] == self._name and tried_point(self._study, trial.id, factors) is not None
+
+    def _copy(self, attempts: pl.DataFrame) -> None:
+        if len(attempts):
+            with storing():
+                self._store.upkeep.copy_to_search(attempts, self._name)
+            self.attempts.refresh()
 
     def outcomes(self, point: SearchPoint) -> list[Mapping[str, Any]]:
         """Return the stored rows of a search point's trials that count for this search."""
@@ -245,77 +266,42 @@ class BegunPoints:
         assert study.search is not None
         self._study, self._name = study, study.name
         self._store, self._points = store, points
-        self._fitting = FittingTrials(study) if study.search.settings.warm_start else None
         self._read = 0  # the number of stored rows that were read
-        adopted = store.adopted(self._name).select("trial", "factors", "at").iter_rows()
-        self._adopted = {trial: (json.loads(factors), at) for trial, factors, at in adopted}
         self.spent = Spent()
         self._counted: dict[str, Mapping[str, Any]] = {}  # rows by trial
 
     def new(self, known: Collection[str] = ()) -> list[SearchPoint]:
         """Return the search points that have new rows or checkpoints since the last call.
 
-        Points of which only the `known` trials have any are left out. A point that is known only from other
-        studies is returned only if none of its trials is missing.
+        Points of which only the `known` trials have any are left out, as are rows of other studies.
         """
         stored, begun = self._points.attempts, dict[str, Mapping[str, Level]]()
-        elsewhere: set[str] = set()
         unfinished = self._unfinished(known)
         stored.refresh()  # only now, because a trial that ends has a row before it loses its checkpoint
         arrived = stored.since(self._read)
         self._read += len(arrived)
-        new = dict.fromkeys(arrived)
-        rows = {trial: self._points.row(trial) or stored[trial] for trial in new}
-        ends = {trial: (self._end(trial, rows[trial]), trial) for trial in new}
-        for trial in sorted(new, key=ends.__getitem__):  # samplers depend on the order
-            row = rows[trial]
+        # samplers depend on the order
+        for trial in sorted(set(arrived), key=lambda each: (stored[each]["finished"], each)):
+            row = stored[trial]
+            if row["study"] != self._name:
+                continue
             if trial in known:
-                if row["study"] == self._name:
-                    self._count(trial, row)
-            elif self._is_adopted(trial, row):
-                begun[trial] = self._adopted[trial][0]
+                self._count(trial, row)
             elif self._is_own(trial, row):
                 begun[trial] = json.loads(row["factors"])
                 self._count(trial, row)
-            elif self._fitting is not None and (found := self._fitting.find(row)) is not None:
-                begun[trial] = found.levels
-                elsewhere.add(trial)
         begun |= {
             trial: levels for trial, levels in unfinished.items() if self._points.outcome(trial) is None
         }
-        points = self._points.of_levels(begun.values())
-        own = begun.keys() - elsewhere
-        return [
-            each
-            for each in points
-            if elsewhere.isdisjoint(ids := {trial.id for trial in each.trials})
-            or not own.isdisjoint(ids)
-            or not self._points.missing(each)
-        ]
+        return self._points.of_levels(begun.values())
 
-    def begin(self, point: SearchPoint, first: Trial | None) -> None:
-        """Record that this driver trains a search point.
+    def begin(self, first: Trial) -> None:
+        """Record that this driver trains a new search point, of which `first` is the first trial to train.
 
-        `first` is the trial that a new point trains first. It gets an entry in the store at once, so that
-        other drivers count the point. The study adopts the point's trials that another study has stored.
+        The trial gets an entry in the store at once, so that other drivers count the point.
         """
-        if first is not None:
-            with storing():
-                Checkpoint(self._store, first.id).record_begun(first.to_json())
-        for trial in point.trials:
-            row = self._points.outcome(trial.id)
-            if row is not None and trial.id not in self._adopted and not self._is_own(trial.id, row):
-                self._store.adopt(trial.id, self._name, json.dumps(dict(trial.levels)))
-                self._adopted[trial.id] = dict(trial.levels), datetime.now(UTC)
-
-    def _end(self, trial: str, row: Mapping[str, Any]) -> datetime:
-        """Return when a stored trial finished or, if another study trained it, when this study adopted it."""
-        return self._adopted[trial][1] if self._is_adopted(trial, row) else row["finished"]
-
-    def _is_adopted(self, trial: str, row: Mapping[str, Any]) -> bool:
-        if trial not in self._adopted or self._is_own(trial, row):
-            return False
-        return tried_point(self._study, trial, self._adopted[trial][0]) is not None
+        with storing():
+            Checkpoint(self._store, first.id).record_begun(first.to_json())
 
     def _count(self, trial: str, row: Mapping[str, Any]) -> None:
         if (before := self._counted.pop(trial, None)) is not None:
@@ -335,7 +321,6 @@ class BegunPoints:
         }
 
     def _is_own(self, trial: str, row: Mapping[str, Any]) -> bool:
-        if row["study"] != self._name:
-            return False
+        """Return whether a row of this study belongs to a point of the search."""
         levels = json.loads(row["factors"])
         return tried_point(self._study, trial, levels) is not None or bool(changed_code(row["settings"]))

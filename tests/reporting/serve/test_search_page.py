@@ -6,6 +6,7 @@ import shlex
 from html import unescape
 from itertools import pairwise
 
+import polars as pl
 import pytest
 
 from activemem import load_study
@@ -62,8 +63,10 @@ def test_the_trials_of_points_are_listed_newest_first_and_sorted_by_a_heading(st
 def test_trials_that_the_search_takes_from_another_study_are_done(store):
     study = load_study(SEARCH.replace('"found"', '"second"').replace("trials = 20", "trials = 1"))
     write_study(store, study)
-    for trial in study.search.trials_of(POINTS[0][0]):
-        store.adopt(trial.id, study.name, json.dumps(dict(trial.levels)))
+    levels = {trial.id: json.dumps(dict(trial.levels)) for trial in study.search.trials_of(POINTS[0][0])}
+    found = store.trials(columns=("trial", "attempt", "study")).filter(pl.col("trial").is_in(list(levels)))
+    factors = pl.Series([levels[trial] for trial in found["trial"]])
+    store.upkeep.copy_to_search(found.with_columns(factors=factors), study.name)
     with serving(store) as server:
         page = get(server, "/study/second")[1]
     assert column(page, "state") == ["done", "done"]

@@ -8,7 +8,7 @@ from activemem import load_study
 from activemem.engine.core import NOBODY
 from activemem.engine.run.search import Search
 from activemem.storage import Store
-from activemem.studies import find_points, make_plan, study_status
+from activemem.studies import find_points, make_plan, stored_outcomes, study_status
 from activemem.studies.planning import study_outcomes, tried_point
 from activemem.studies.resolve import settings_to_json
 
@@ -56,32 +56,41 @@ def store(tmp_path):
     return found
 
 
+def begin(study, store):
+    """Begin a search and return the outcomes that it has then."""
+    Search(study, store, "run", NOBODY)
+    return study_outcomes(study, stored_outcomes(store, study))
+
+
 def test_more_trials_of_other_studies_than_a_search_asks_for_are_its_trials(store):
     study = load_study(SEARCH, [*WARM, "search.trials=2"])
-    known = study_outcomes(study, store.trials()).height
+    known = len(begin(study, store))
     assert known > 2
     assert study_status(study, store).summary() == f"{known} of {known} trials done · 0 left"
 
 
 def test_points_that_other_studies_trained_on_all_seeds_are_known(store):
     study = load_study(SEARCH, WARM)
-    rows = study_outcomes(study, store.trials())
+    rows = begin(study, store)
     found = [
         tried_point(study, trial, json.loads(factors))
-        for trial, factors in rows.sort("finished").select("trial", "factors").iter_rows()
+        for trial, factors in rows.sort("recipe", "seed").select("trial", "factors").iter_rows()
     ]
     shared = {"count": 2, "lr": 0.01, "width": 8, "ff.filter": 8}
     assert found[::2] == found[1::2]
-    assert found[::2] == [shared | {"choice": "{mixer}"} | own for own in MIXERS.values()]
+    assert found[::2] == [shared | {"choice": "{mixer}"} | MIXERS[mixer] for mixer in ("conv(k=5)", "sa")]
 
 
 def test_a_plan_counts_fitting_trials_and_a_key_reuses_them(store):
     cold, warm = load_study(SEARCH), load_study(SEARCH, WARM)
-    assert make_plan(cold, store).elsewhere == make_plan(warm, store).elsewhere == 2
+    plans = [make_plan(study, store) for study in (cold, warm)]
+    assert [(plan.elsewhere, plan.left) for plan in plans] == [(2, 18), (2, 14)]
+    assert find_points(cold, begin(cold, store)).best() == []
     assert study_status(cold, store).summary() == "0 of 18 trials done · 18 left"
+    assert [each.mean for each in find_points(warm, begin(warm, store)).best()] == [2.5, 0.5]
     assert study_status(warm, store).summary() == "4 of 18 trials done · 14 left"
-    assert [each.mean for each in find_points(warm, store.trials()).best()] == [2.5, 0.5]
-    assert find_points(cold, store.trials()).best() == []
+    again = make_plan(warm, store)
+    assert (again.elsewhere, again.left) == (0, 14)
 
 
 def test_a_search_learns_from_fitting_trials_and_trains_none_again(store):
@@ -101,5 +110,5 @@ def test_a_search_with_other_names_continues_with_what_still_fits(store):
     values |= {"choice": "{mixer}", "mixer": "conv(k={k})", "k": 4}
     for trial in load_study(SEARCH).search.trials_of(values):
         keep(store, trial, settings=settings_to_json(trial.settings), minutes=20)
-    assert len(study_outcomes(load_study(renamed, WARM), store.trials())) == 4 + 2
-    assert len(study_outcomes(load_study(renamed), store.trials())) == 0
+    assert len(begin(load_study(renamed), store)) == 0
+    assert len(begin(load_study(renamed, WARM), store)) == 4 + 2

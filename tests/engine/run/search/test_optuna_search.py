@@ -12,7 +12,7 @@ from activemem.engine.trial import Checkpoint
 from activemem.storage import MetricRow, Store, TrialRow, write_note
 from activemem.storage import read as read_module
 from activemem.storage import store as store_module
-from activemem.studies import find_points, make_plan, study_status
+from activemem.studies import find_points, make_plan, stored_outcomes, study_status
 
 from ....study_texts import study_text
 
@@ -294,13 +294,14 @@ def test_trials_of_another_study_become_a_point_once_it_is_proposed(store, notes
     overrides = ["study.name=other", "search.trials=8"]
     done = run(text, store, notes, overrides)  # the same points, and two more
     assert (done.ran, done.done, done.left) == (4, 17, 0)
-    other, outcomes = load_study(text, overrides), store.trials()
+    other = load_study(text, overrides)
+    outcomes = stored_outcomes(store, other)
     points = find_points(other, outcomes).points
     assert [each.is_comparable for each in points] == [True] * 8
     assert {each.values["k"]: each.seeds for each in points if each.values == other.search.baseline} == {3: 3}
     assert points[0].values == other.search.baseline  # in the order in which this search had them
     assert study_status(other, store, outcomes).left == 0
-    assert len(find_points(load_study(text), outcomes).points) == 6  # which keeps all of its own
+    assert len(find_points(load_study(text), store.trials()).points) == 6  # which keeps all of its own
     asked = [Search(other, store, run_, notes)._optuna.studies[0].get_trials() for run_ in ("a", "b")]
     assert [[each.params for each in trials] for trials in asked] == [
         [dict(each.values) for each in points],
@@ -313,8 +314,17 @@ def test_a_point_of_which_another_study_has_trained_a_seed_has_all_of_its_seeds(
     overrides = ["study.name=other", "search.trials=2"]
     assert run(SHORT, store, notes, overrides).ran == 2
     other = load_study(SHORT, overrides)
-    assert [each.seeds for each in find_points(other, store.trials()).complete] == [2, 2]
+    found = find_points(other, stored_outcomes(store, other))
+    assert [each.seeds for each in found.complete] == [2, 2]
     assert study_status(other, store).left == 0
+
+
+def test_a_search_with_a_renamed_dimension_keeps_its_points(store, notes):
+    run(SHORT, store, notes)
+    renamed = SHORT.replace("{dropout}", "{rate}").replace('\ndropout = "real', '\nrate = "real')
+    before = study_status(load_study(SHORT), store).counts
+    assert run(renamed, store, notes).ran == 0
+    assert study_status(load_study(renamed), store).counts == before == {"done": 12}
 
 
 def test_trials_of_another_study_do_not_count_in_a_budget(store, notes):
