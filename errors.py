@@ -19,7 +19,6 @@ ActivememError              a ValueError
         SpaceError          a request that a space cannot fulfil      activemem.grammar.space
         TaskError           an unknown task, or an invalid length     activemem.studies.catalog.tasks.spec
         CorpusError         an unknown corpus, or unsupported tokens  activemem.studies.catalog.datasets
-            RowsError       invalid rows of a data file               activemem.studies.own_data.cells
         TableError          a table that does not fit its study       activemem.reporting.tables.table
         CurveError          a figure that does not fit its study      activemem.reporting.curves.curve
         ClaimError          a claim that does not fit its study       activemem.reporting.claims.verdicts

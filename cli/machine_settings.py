@@ -21,7 +21,7 @@ from ..errors import ActivememError, nearest_hint
 from ..plugins import find_settings_file, locate_plugin
 from ..reporting.tables.render import FORMATS
 from ..storage.place import is_address
-from ..studies.own_data.cells import MAX_DATA_VARIABLE
+from ..studies.own_data.files import MAX_DATA_VARIABLE
 from ..studies.text.document import read_document
 from ..studies.text.errors import StudyError, StudyFault, fault_at
 from ..studies.text.strict_model import InvalidTableError, StrictModel, ValidationProblem, validate

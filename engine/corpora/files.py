@@ -19,8 +19,7 @@ from ...errors import ActivememError
 from ...storage.files import replacing
 from ...studies.catalog.datasets import Dataset, SourceFile
 from ...studies.catalog.own_corpora import OwnRows, own_source
-from ...studies.own_data.cells import RowsError
-from ...studies.own_data.rows import Row, RowKind, draw_split, iter_parts, read_part
+from ...studies.own_data.rows import Row, RowKind, read_rows
 
 
 @contextmanager
@@ -234,18 +233,17 @@ def find_own_file(dataset: Dataset, sha256: str, folder: Path) -> Path:
     return path
 
 
-def iter_own_rows(facts: OwnRows, kind: RowKind, folder: Path) -> Iterator[Row]:
-    """Yield all rows of the user's own files, each with its split.
+def read_own_rows(facts: OwnRows, kind: RowKind, folder: Path) -> list[Row]:
+    """Return all rows of the user's own files, each with its split.
 
     `facts` names the files and describes their layout; `kind` has the readers of a row's two values. Raise
     DataError if a file is missing or has changed.
     """
     dataset = facts.dataset
     place = dataset_folder(dataset, folder)
-    for split, digests in iter_parts(facts.layout):
-        data = [read_source(dataset, own_source(digest), place) for digest in digests]
-        try:
-            rows = read_part(facts.layout, kind, split, *data)
-        except RowsError as error:
-            raise DataError(f"{dataset.name}: {error}") from error
-        yield from (draw_split(facts.layout, row) for row in rows)
+    rows, faults = read_rows(
+        facts.layout, kind, lambda digest: (digest, read_source(dataset, own_source(digest), place))
+    )
+    if faults:
+        raise DataError("\n".join(f"{dataset.name}: {fault}" for fault in faults))
+    return rows

@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 from ...studies.catalog.own_corpora import SPLITS
 from ...studies.catalog.tasks import IGNORED, Examples, LabelledSettings, TaskKind
 from ...studies.own_data.rows import CLASSES, NUMBERS, TAGS, Row, RowKind
-from ..corpora.files import DataError, iter_own_rows
+from ..corpora.files import DataError, read_own_rows
 from .token_files import (
     Split,
     SplitWriter,
@@ -98,7 +98,7 @@ def open_labelled(task: LabelledSettings, folder: Path) -> LabelledCorpus:
 def _write(task: LabelledSettings, folder: Path, place: Path) -> dict[str, Any]:
     rows = [
         row._replace(sequence=task.normalise(row.sequence))
-        for row in iter_own_rows(task.corpus, _KINDS[task.spec.kind], folder)
+        for row in read_own_rows(task.corpus, _KINDS[task.spec.kind], folder)
     ]
     train = (row.sequence for row in rows if row.split == "train")
     kind, size = task.vocabulary

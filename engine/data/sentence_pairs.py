@@ -19,7 +19,7 @@ from ...studies.catalog.datasets import PairFiles, ParallelCorpus, SourceFile, r
 from ...studies.catalog.own_corpora import SPLITS, OwnPairs
 from ...studies.catalog.tasks import TranslationSettings
 from ...studies.own_data.rows import PAIRS
-from ..corpora.files import DataError, dataset_folder, iter_lines, iter_own_rows
+from ..corpora.files import DataError, dataset_folder, iter_lines, read_own_rows
 from .token_files import (
     Split,
     SplitWriter,
@@ -98,7 +98,7 @@ def split_own_pairs(facts: OwnPairs, folder: Path) -> Iterator[Pair]:
 
     Empty pairs, and pairs whose source is held out, are left out.
     """
-    rows = sorted(iter_own_rows(facts, PAIRS, folder), key=lambda row: _ORDER.index(row.split))
+    rows = sorted(read_own_rows(facts, PAIRS, folder), key=lambda row: _ORDER.index(row.split))
     return _without_held_out(Pair(*row) for row in rows)
 
 

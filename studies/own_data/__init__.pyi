@@ -1,11 +1,9 @@
-from .cells import MOST_FAULTS as MOST_FAULTS
-from .cells import RowsError as RowsError
-from .columnar import read_parquet as read_parquet
+from .formats import FaultyValueError as FaultyValueError
+from .formats import iter_parquet as iter_parquet
 from .rows import CLASSES as CLASSES
+from .rows import MOST_FAULTS as MOST_FAULTS
 from .rows import NUMBERS as NUMBERS
 from .rows import PAIRS as PAIRS
 from .rows import TAGS as TAGS
-from .rows import draw_split as draw_split
-from .rows import iter_parts as iter_parts
-from .rows import read_part as read_part
+from .rows import read_rows as read_rows
 from .tokenizers import read_ranks as read_ranks

@@ -25,10 +25,9 @@ from ..catalog.own_corpora import OwnDocuments, OwnPairs, OwnSequences, OwnText,
 from ..catalog.tasks.spec import DEFAULT_PIECES
 from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel, as_table
-from .cells import MAX_DATA_VARIABLE
-from .reader import CORPUS, OwnFacts, Read, Reader
+from .files import CORPUS, MAX_DATA_VARIABLE, Reader, parquet_files
 from .rows import CLASSES, NUMBERS, TAGS
-from .summary import CorpusSummary
+from .summary import CorpusSummary, OwnFacts, Read
 from .tables import PAIR_FORMS, SEQUENCE_FORMS, read_pairs, read_sequences
 from .texts import TEXT_FORMS, read_texts
 from .tokenizers import TOKENIZER, TokenizerFile, read_tokenizer
@@ -83,7 +82,7 @@ def corpus_paths(value: object) -> Iterator[str]:
 def _states(path: Path) -> Iterator[tuple[str, int, int, int, int]]:
     """Yield path, size, times and inode of a file or a folder's files, if any, to detect changes."""
     with suppress(OSError, ValueError):
-        found = sorted(path.rglob("*")) if path.is_dir() else [path]
+        found = parquet_files(path) if path.is_dir() else [path]
         for each in found:
             now = each.stat()
             if not each.is_dir():

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ...errors import quoted
 from ..catalog.datasets import source_key
-from ..catalog.own_corpora import SPLITS
+from ..catalog.own_corpora import SPLITS, OwnDocuments, OwnPairs, OwnSequences, OwnText
 from ..catalog.tasks import split_words
 from ..catalog.tasks.sentence_pairs import BYTES
 from ..text.units import listed, plural
@@ -79,6 +79,13 @@ class CorpusSummary:
         if not bounds or min(each.most for each in bounds) >= most:
             return None
         return max(MIN_PIECES, min(each.fair for each in bounds), *(each.least for each in bounds))
+
+
+OwnFacts = OwnText | OwnDocuments | OwnPairs | OwnSequences
+"""The facts about a user's corpus, which are part of a trial's settings."""
+
+Read = tuple[OwnFacts, CorpusSummary]
+"""The facts about a corpus for trials, and those for a plan."""
 
 
 def summarise_rows(rows: Sequence[Row], kind: RowKind, tokens: object) -> CorpusSummary:
@@ -237,13 +244,13 @@ def _alike(labels: Mapping[str, Counter[str | None]]) -> Iterable[str]:
     """Yield warnings for classes that are probably one class, or a missing value."""
     classes, alike = sum(labels.values(), Counter[str | None]()), dict[str, list[str]]()
     for name in filter(None, classes):
-        alike.setdefault(" ".join(name.casefold().split()), []).append(name)
+        alike.setdefault(" ".join(name.casefold().split()).removesuffix(".0"), []).append(name)
     if groups := [names for names in alike.values() if len(names) > 1]:
         named = ", ".join(
             listed(f"'{quoted(name)}' ({classes[name]:,})" for name in names) for names in groups[:_MAX_NAMED]
         )
         more = f" and {len(groups) - _MAX_NAMED:,} more" if len(groups) > _MAX_NAMED else ""
-        yield f"labels that differ only by capitals or spaces are different classes: {named}{more}"
+        yield f"labels that differ only by capitals, spaces or .0 are different classes: {named}{more}"
     if missing := sum(classes[name] for name in alike.get("nan", ())):
         yield f"{plural(missing, 'label')} 'nan', a missing value in pandas: they are a class of their own"
 

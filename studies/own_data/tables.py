@@ -6,8 +6,7 @@ Each split has its own files, or a column names the split of a row, or shares of
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import model_validator
@@ -17,22 +16,9 @@ from ..catalog.own_corpora import SPLITS, OwnCounts, OwnLayout, OwnPairs, OwnSeq
 from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel
 from ..text.units import listed, plural
-from .cells import MOST_FAULTS, RowsError
-from .reader import CORPUS, Read, Reader, find_files
-from .rows import (
-    NUMBERS,
-    PAIRS,
-    TAGS,
-    Row,
-    RowFault,
-    RowKind,
-    Tokens,
-    describe_faults,
-    draw_split,
-    iter_parts,
-    read_part,
-)
-from .summary import summarise_pairs, summarise_rows
+from .files import CORPUS, Reader, find_files
+from .rows import NUMBERS, PAIRS, TAGS, Row, RowKind, Tokens, draw_split, read_rows
+from .summary import Read, summarise_pairs, summarise_rows
 from .texts import HeldOut, Share, check_shares
 
 _DEFAULT_SHARE = 0.1
@@ -79,47 +65,34 @@ class _Rows(StrictModel):
         return self
 
 
-_Digests = Mapping[str, tuple[str, ...]]
-"""The SHA-256 of the files of each split."""
-
-
-def _find(reader: Reader, named: _Rows) -> tuple[str, _Digests] | None:
-    """Return the format and the files of a corpus, or None if faults are reported."""
-    key = "path" if named.path else "train"
-    paths = {split: path for split in SPLITS[1:] if isinstance(path := getattr(named, split), str)}
+def _find(reader: Reader, named: _Rows) -> tuple[str, dict[str, tuple[str, ...]]] | None:
+    """Return the format and the SHA-256 of each split's files, or None if faults are reported."""
     names = named.splits.model_dump(exclude_none=True) if named.splits and named.split is None else None
     if names and not reader.locate(named.path or "").is_dir():
-        message = "splits has no effect on a single file without a column `split`: remove splits"
-        reader.report(message, "splits")
+        reader.report(
+            "splits has no effect on a single file without a column `split`: remove splits", "splits"
+        )
         return None
-    main = _digest(reader, named.path or named.train or "", key, names)
-    others = {split: _digest(reader, path, split) for split, path in paths.items()}
-    found = [main, *others.values()]
-    if None in found or main is None:
-        return None
-    digests = {**main[1], **{split: other[1]["train"] for split, other in others.items() if other}}
-    forms = {each[0] for each in found if each}
-    if len(forms) > 1 or (paths and main[1].keys() != {"train"}):
+    given = {"path" if named.path else "train": named.path or named.train or ""}
+    given |= {split: path for split in SPLITS[1:] if isinstance(path := getattr(named, split), str)}
+    forms, digests, is_sound = set[str](), dict[str, tuple[str, ...]](), True
+    for key, name in given.items():
+        try:
+            form, files = find_files(reader.locate(name), names if key in ("path", "train") else None)
+        except CorpusError as error:
+            reader.report(str(error), key)
+            is_sound = False
+            continue
+        forms.add(form)
+        for split, paths in files.items():
+            read = [reader.read(path, key, text=form != "parquet") for path in paths]
+            digests[split if key in ("path", "train") else key] = tuple(filter(None, read))
+            is_sound = is_sound and None not in read
+        if len(given) > 1 and files.keys() != {"train"}:
+            forms.add("a folder with all splits")
+    if is_sound and len(forms) > 1:
         reader.report("expected a file of one format for each split, or a folder with all splits")
-        return None
-    return main[0], digests
-
-
-def _digest(
-    reader: Reader, name: str, key: str, names: Mapping[str, str] | None = None
-) -> tuple[str, _Digests] | None:
-    try:
-        form, files = find_files(reader.locate(name), names)
-    except CorpusError as error:
-        reader.report(str(error), key)
-        return None
-    read = {
-        split: [reader.read(path, key, text=form != "parquet") for path in paths]
-        for split, paths in files.items()
-    }
-    if any(None in each for each in read.values()):
-        return None
-    return form, {split: tuple(one[0] for one in each if one) for split, each in read.items()}
+    return (forms.pop(), digests) if is_sound and len(forms) == 1 else None
 
 
 def _read_rows(
@@ -130,29 +103,19 @@ def _read_rows(
     A trial stores only the layout, and reads the rows again with it. `shares` has the requested share of
     training rows for a split, if any; with None, no rows are held out.
     """
-    rows, unsound = list[Row](), 0
-    for split, digests in iter_parts(layout):
-        if unsound == MOST_FAULTS:
-            reader.report(f"after {MOST_FAULTS} files with faults, the rest are not read")
-            break
-        paths = [reader.files[digest] for digest in digests]
-        name = " and ".join(map(str, paths))
-        read = [reader.read(path, text=layout.form != "parquet") for path in paths]
-        try:
-            data = [each[1] for each in read if each]
-            for row in read_part(layout, kind, split, *data, keep_unlabelled=True):
-                if isinstance(row.target, RowFault):
-                    rows.append(row._replace(target=replace(row.target, file=name)))
-                else:
-                    rows.append(row)
-        except RowsError as error:
-            unsound += 1
-            for fault in error.faults:
-                reader.report(f"{name}: {fault}")
+
+    def opened(digest: str) -> tuple[str, bytes]:
+        return str(reader.files[digest]), reader.content(digest)
+
+    rows, faults = read_rows(layout, kind, opened, keep_unlabelled=True)
     if kind.labels:
         rows, left_out = _leave_out_unlabelled(reader, rows)
         layout = layout.model_copy(update={"left_out": left_out})
-    if unsound:
+        if faults or any(row.target is None for row in rows):
+            _, faults = read_rows(layout, kind, opened)
+    for fault in faults:
+        reader.report(fault)
+    if faults:
         return None
     given = {row.split for row in rows}
     if shares is not None:
@@ -160,10 +123,8 @@ def _read_rows(
         rows = [draw_split(layout, row) for row in rows]
     counts = Counter(row.split for row in rows)
     if shares is not None and (layout.split or len(given) > 1):
-        unasked = [each for each in SPLITS[1:] if shares[each] is None]
-        _warn_of_drawn(
-            reader, {each: counts[each] for each in unasked if each not in {*given, *layout.left_out}}
-        )
+        unasked = [each for each in SPLITS[1:] if shares[each] is None and each not in layout.left_out]
+        _warn_of_drawn(reader, {each: counts[each] for each in unasked if each not in given})
     if missing := [each for each in SPLITS if not counts[each]]:
         without = " and ".join(missing)
         reader.report(f"expected rows in every split, got {len(rows):,} rows and none in {without}")
@@ -175,23 +136,19 @@ def _leave_out_unlabelled(reader: Reader, rows: list[Row]) -> tuple[list[Row], t
     """Leave out splits without labels; return the remaining rows, and the splits that are left out.
 
     If all labels of a split are -1 and the training split has no such class, they count as missing: public
-    test sets hide labels like this. A row without a label in any other split is a fault.
+    test sets hide labels like this.
     """
     labels: dict[str, set[Any]] = {split: set() for split in SPLITS}
     for row in rows:
-        if not isinstance(row.target, RowFault):
-            labels[row.split].update(row.target if isinstance(row.target, tuple) else (row.target,))
-    unknown, counts = {"-1", -1.0, None} - labels["train"], Counter(row.split for row in rows)
+        labels[row.split].update(row.target if isinstance(row.target, tuple) else (row.target,))
+    unknown, counts = {"-1", -1.0, None} - (labels["train"] - {None}), Counter(row.split for row in rows)
     left_out = tuple(split for split in SPLITS[1:] if counts[split] and not labels[split] - unknown)
     for split in left_out:
         reader.notes.append(
             f"{split}: {plural(counts[split], 'row')} left out, since none has a label: "
             "training rows are held out instead"
         )
-    kept = [row for row in rows if row.split not in left_out]
-    for fault in describe_faults(row.target for row in kept if isinstance(row.target, RowFault)):
-        reader.report(fault)
-    return kept, left_out
+    return [row for row in rows if row.split not in left_out], left_out
 
 
 def _with_shares(reader: Reader, layout: OwnLayout, asked: Mapping[str, Any], found: set[str]) -> OwnLayout:
@@ -217,10 +174,6 @@ def _warn_of_drawn(reader: Reader, drawn: Mapping[str, int]) -> None:
         )
 
 
-def _count_rows(rows: Sequence[Row]) -> OwnCounts:
-    return OwnCounts(**Counter(row.split for row in rows))
-
-
 def _read_named(
     reader: Reader, named: _Rows, kind: RowKind, columns: tuple[str | None, str | None]
 ) -> tuple[OwnLayout, list[Row]] | None:
@@ -231,7 +184,7 @@ def _read_named(
     names = (columns[0] or "source", columns[1] or "target")
     if kind is PAIRS and form == "tsv" and columns == (None, None) and named.split is None:
         form, names = "pairs", ()
-    splits = named.splits if named.split else None
+    splits = named.splits
     layout = OwnLayout(
         form=form,
         train=digests.get("train", ()),
@@ -283,7 +236,7 @@ def read_sequences(
         return None
     facts = OwnSequences(
         layout=layout,
-        rows=_count_rows(rows),
+        rows=OwnCounts(**Counter(row.split for row in rows)),
         lists=any(isinstance(row.sequence, Tokens) for row in rows),
         symbols=len({token for row in train for token in row.sequence.split()}),
         classes=None if kind is NUMBERS else len(labels),
@@ -351,7 +304,9 @@ def read_pairs(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any
     if not found:
         return None
     layout, rows = found
-    return OwnPairs(layout=layout, rows=_count_rows(rows)), summarise_pairs(rows, reader.tokens)
+    return OwnPairs(layout=layout, rows=OwnCounts(**Counter(row.split for row in rows))), summarise_pairs(
+        rows, reader.tokens
+    )
 
 
 def _read_lines(
@@ -359,9 +314,10 @@ def _read_lines(
 ) -> tuple[OwnLayout, list[Row]] | None:
     digests: dict[str, tuple[str, ...]] = {}
     for keys, files in named.items():
-        paths = {side: reader.locate(getattr(files, side)) for side in ("source", "target")}
-        read = [reader.read(path, *keys, side) for side, path in paths.items()]
-        digests[keys[0] if keys else "train"] = tuple(each[0] for each in read if each)
+        read = [
+            reader.read(reader.locate(getattr(files, side)), *keys, side) for side in ("source", "target")
+        ]
+        digests[keys[0] if keys else "train"] = tuple(filter(None, read))
     if any(len(each) < 2 for each in digests.values()):
         return None
     return _read_rows(

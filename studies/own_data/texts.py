@@ -15,9 +15,9 @@ from ..catalog.own_corpora import SPLITS, OwnCounts, OwnDocuments, OwnPart, OwnS
 from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel
 from ..text.units import plural
-from .cells import RowsError, max_bytes, missing_column, too_large
-from .reader import CORPUS, Read, Reader
-from .summary import CorpusSummary, summarise_text
+from .files import CORPUS, Reader, parquet_files
+from .formats import FaultyValueError, iter_parquet, shown
+from .summary import CorpusSummary, Read, summarise_text
 
 Share = Annotated[float, Field(gt=0, lt=1)]
 """The share of a file that is held out."""
@@ -76,18 +76,19 @@ def _read_text(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any
         return None
     if "path" not in table:
         named = diagnostics.validate(_ThreeTexts, CORPUS, table)
-        found = named and {
-            split: reader.read(reader.locate(getattr(named, split)), split) for split in SPLITS
-        }
-        if not found or None in found.values():
+        digests = [named and reader.read(reader.locate(getattr(named, split)), split) for split in SPLITS]
+        if None in digests:
             return None
-        whole = {split: (*read, _first_byte(read[1]), len(read[1])) for split, read in found.items() if read}
+        whole = {}
+        for split, digest in zip(SPLITS, filter(None, digests), strict=True):
+            data = reader.content(digest)
+            whole[split] = (digest, _first_byte(data), len(data))
         return _facts(reader, whole)
     one = diagnostics.validate(_OneText, CORPUS, table)
-    read = one and reader.read(reader.locate(one.path), "path")
-    if one is None or read is None:
+    digest = one and reader.read(reader.locate(one.path), "path")
+    if one is None or digest is None:
         return None
-    data = read[1]
+    data = reader.content(digest)
     shares = (1 - one.dev - one.test, 1 - one.test)
     dev, test = (data.find(b"\n", round(len(data) * share)) + 1 for share in shares)
     if not 0 < dev < test < len(data):
@@ -98,34 +99,33 @@ def _read_text(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any
         )
         return None
     parts = zip(SPLITS, (_first_byte(data), dev, test), (dev, test, len(data)), strict=True)
-    return _facts(reader, {split: (*read, start, stop) for split, start, stop in parts})
+    return _facts(reader, {split: (digest, start, stop) for split, start, stop in parts})
 
 
 def _first_byte(data: bytes) -> int:
     return len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
 
 
-def _facts(reader: Reader, splits: Mapping[str, tuple[str, bytes, int, int]]) -> Read:
+def _facts(reader: Reader, splits: Mapping[str, tuple[str, int, int]]) -> Read:
     """Return the facts about a text.
 
-    `splits` has for each split the SHA-256 and the bytes of its file, and where the split starts and stops.
+    `splits` has for each split the SHA-256 of its file, and where the split starts and stops in the file.
     """
-    texts = {split: data[start:stop] for split, (_, data, start, stop) in splits.items()}
+    texts = {split: reader.content(sha256)[start:stop] for split, (sha256, start, stop) in splits.items()}
     alphabet = set[int]().union(*map(set, texts.values())) - {ord("\n")}
     parts = {
         split: OwnPart(
             sha256=sha256,
             start=start,
             stop=stop,
-            lines=data.count(b"\n", start, stop) + (not data.endswith(b"\n", start, stop)),
+            lines=texts[split].count(b"\n") + (not texts[split].endswith(b"\n")),
         )
-        for split, (sha256, data, start, stop) in splits.items()
+        for split, (sha256, start, stop) in splits.items()
     }
     facts = OwnText(**parts, alphabet=bytes(sorted(alphabet)).hex())
     return facts, summarise_text(texts, reader.tokens or "characters")
 
 
-_MAX_EXPANSION = 100  # times the size of a file that its texts may take, if that is more than the limit
 _FORM = ".parquet"
 
 
@@ -227,36 +227,22 @@ def _read_documents(diagnostics: Diagnostics, reader: Reader, table: Mapping[str
 def iter_documents(path: Path, column: str) -> Iterator[str]:
     """Yield the texts of a Parquet file, except blank ones.
 
-    A file may be large, since it is never in memory as a whole. Raise RowsError for an invalid file, for a
-    batch that exceeds the size limit, and for texts that are far larger than their compressed file.
+    A file may be large, since it is never in memory as a whole. Raise CorpusError for an invalid file.
     """
-    import pyarrow as pa  # noqa: PLC0415 -- loads slowly
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    from .columnar import BATCH_ROWS, damage_as_fault  # noqa: PLC0415
-
-    size, limit = 0, max_bytes()
-    with damage_as_fault("texts"):
-        most = max(limit, _MAX_EXPANSION * path.stat().st_size)
-        with pq.ParquetFile(path) as file:
-            schema = file.schema_arrow
-            if schema.names.count(column) != 1:
-                raise RowsError([missing_column(column, schema.names)])
-            kind = schema.field(column).type
-            if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-                raise RowsError([f"column {column}: expected texts, got {kind}"])
-            for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=[column]):
-                size += batch.nbytes
-                if batch.nbytes > limit or size > most:
-                    raise RowsError([too_large("texts")])
-                batch.validate(full=True)
-                yield from (text for text in batch.column(0).to_pylist() if text and text.strip())
+    for batch in iter_parquet(path, [column]):
+        if isinstance(batch, FaultyValueError):
+            raise CorpusError(f"{path}: {batch}")
+        for text in batch[0]:
+            if not isinstance(text, str | None):
+                raise CorpusError(f"{path}: column {column}: expected texts, got {shown(text)}")
+            if text and text.strip():
+                yield text
 
 
 def _digests(reader: Reader, name: str, key: str) -> tuple[str, ...] | None:
     """Return the SHA-256 of the Parquet files at a path, by file name; None after faults."""
     path = reader.locate(name)
-    files = sorted(path.rglob(f"*{_FORM}")) if path.is_dir() else [path]
+    files = parquet_files(path) if path.is_dir() else [path]
     if not files or files[0].suffix.lower() != _FORM:
         got = f"a folder with none of them: {path}" if path.is_dir() else str(path)
         reader.report(f"expected a file that ends in {_FORM}, or a folder with such files, got {got}", key)
@@ -272,4 +258,4 @@ def _texts(reader: Reader, digests: tuple[str, ...], column: str, key: str) -> I
         try:
             yield from iter_documents(path, column)
         except CorpusError as error:
-            reader.report(f"{path}: {error}", key)
+            reader.report(str(error), key)

@@ -18,7 +18,7 @@ from ..catalog.tasks.sentence_pairs import BYTES
 from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel
 from ..text.toml_positions import KeyPath
-from .reader import Reader
+from .files import Reader
 
 TOKENIZER: KeyPath = ("task", "tokenizer")
 """The key that names a tokenizer's file."""
@@ -46,11 +46,11 @@ def read_tokenizer(diagnostics: Diagnostics, reader: Reader) -> OwnTokenizer | N
         TokenizerFile, TOKENIZER, given if isinstance(given, Mapping) else {"path": given}
     )
     path = named and reader.locate(named.path)
-    read = path and reader.read(path, text=False, at=TOKENIZER)
-    if not named or not read:
+    digest = path and reader.read(path, text=False, at=TOKENIZER)
+    if not named or not digest:
         return None
     try:
-        return _facts(named, *read)
+        return _facts(named, digest, reader.content(digest))
     except CorpusError as error:
         diagnostics.report(TOKENIZER, f"{path}: {error}")
         return None

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ...errors import quoted
 from ..catalog.datasets import Corpus, Dataset, ParallelCorpus, Treebank, require_dataset
 from ..catalog.tasks import LabelledSettings, TaskKind, TaskSettings
 from ..catalog.tasks.sentence_pairs import RESERVED_SYMBOLS
-from ..own_data.cells import quoted
 from ..own_data.summary import MIN_PIECES, CorpusSummary
 from ..resolve.costs import reach
 from ..resolve.data_fit import row_limits, train_lengths

@@ -11,10 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ....studies.catalog.datasets import Corpus, HeldOutFractions, SourceFile, dataset_code
+from ....studies.catalog.datasets import Corpus, CorpusError, HeldOutFractions, SourceFile, dataset_code
 from ....studies.catalog.own_corpora import OwnDocuments, own_name, own_source, tokenizer_dataset
 from ....studies.catalog.tasks import LanguageModelSettings, corpus_of_task
-from ....studies.own_data.cells import RowsError
 from ....studies.own_data.texts import iter_documents
 from ...corpora.files import DataError, dataset_folder, find_own_file, read_source
 from ..token_files import (
@@ -222,8 +221,8 @@ def _iter_documents(documents: OwnDocuments, folder: Path) -> Iterator[tuple[str
                 for text in iter_documents(path, documents.column):
                     split = shares.split_of(text) if name not in ("dev", "test") else name
                     yield (name if split == "train" else split), text
-            except RowsError as error:
-                raise DataError(f"{path}: {error}") from error
+            except CorpusError as error:
+                raise DataError(str(error)) from error
 
 
 def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:

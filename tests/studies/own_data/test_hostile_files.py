@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from activemem import StudyError, load_study
-from activemem.studies.own_data import RowsError, read_parquet
+from activemem.studies.own_data import FaultyValueError, iter_parquet
 
 from .test_own_tables import study, told
 
@@ -22,19 +22,30 @@ def parquet_bytes(table):
     return written.getvalue()
 
 
+def read(data, columns):
+    """Return the values of these columns, or raise the first fault."""
+    values = [[] for _ in columns]
+    for batch in iter_parquet(data, columns):
+        if isinstance(batch, FaultyValueError):
+            raise batch
+        for column, found in zip(values, batch, strict=True):
+            column.extend(found)
+    return values
+
+
 def test_a_damaged_file_is_read_or_is_a_fault():
     names = pa.array(["ä", "bb"] * 30).dictionary_encode()
     table = pa.table({"text": [f"naïve {n}" for n in range(60)], "label": names, "tags": [["x", None]] * 60})
     whole, drawn, faults = parquet_bytes(table), random.Random("parquet"), 0
-    assert len(read_parquet(whole, ["text", "tags"])) == 60
+    assert len(read(whole, ["text", "tags"])[0]) == 60
     for _ in range(60):
         damaged = bytearray(whole)
         for _ in range(drawn.choice((1, 1, 4))):
             damaged[drawn.randrange(len(damaged))] = drawn.randrange(256)
         try:
-            read_parquet(bytes(damaged), ["text", "label", "tags"])
-        except RowsError as error:
-            assert "expected Parquet, got: " in str(error) or "expected a column" in str(error)
+            read(bytes(damaged), ["text", "label", "tags"])
+        except FaultyValueError as error:
+            assert "expected Parquet, got " in str(error) or "expected a column" in str(error)
             faults += 1
     assert faults
 
@@ -42,8 +53,45 @@ def test_a_damaged_file_is_read_or_is_a_fault():
 def test_rows_that_unpack_to_more_than_the_limit_are_not_unpacked(monkeypatch):
     monkeypatch.setenv("ACTIVEMEM_MAX_DATA_GB", "0.01")
     same = pa.DictionaryArray.from_arrays(pa.array([0] * 100_000, pa.int32()), pa.array(["x" * 1000]))
-    with pytest.raises(RowsError, match=r"at most 0\.01 GB.*ACTIVEMEM_MAX_DATA_GB=8"):
-        read_parquet(parquet_bytes(pa.table({"text": same})), ["text"])
+    with pytest.raises(FaultyValueError, match=r"at most 1\.3 MB.*ACTIVEMEM_MAX_DATA_GB=8"):
+        read(parquet_bytes(pa.table({"text": same})), ["text"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pa.nulls(3_000_000, pa.string()),
+        pa.array(["a b"]).take(pa.array([0] * 3_000_000)),
+        pa.array([["a"] * 1_000_000] * 4),
+        pa.array(["x" * 5_000_000]).take(pa.array([0] * 64)),
+        pa.DictionaryArray.from_arrays(pa.array([0] * 64, pa.int32()), pa.array(["x" * 5_000_000])),
+    ],
+    ids=["nulls", "a short text", "long lists", "a long text", "a dictionary"],
+)
+def test_a_small_file_of_many_or_large_values_is_a_fault_before_they_are_in_memory(tmp_path, text):
+    table = pa.table({"text": text, "label": pa.array(["a", "b"] * (len(text) // 2))})
+    pq.write_table(table, tmp_path / "bomb.parquet", compression="zstd")
+    (message,) = told(tmp_path, {"path": "bomb.parquet"})
+    assert " values in a file of " in message
+
+
+@pytest.mark.parametrize("features", ["[1]", '"x"', f'{{"label": {"[" * 100_000}{"]" * 100_000}}}', "{"])
+def test_class_names_in_damaged_metadata_are_a_fault_of_the_file(tmp_path, features):
+    table = pa.table({"text": ["a", "b"], "label": [0, 1]})
+    metadata = {"huggingface": f'{{"info": {{"features": {features}}}}}'}
+    pq.write_table(table.replace_schema_metadata(metadata), tmp_path / "my.parquet")
+    (message,) = told(tmp_path, {"path": "my.parquet"})
+    assert "expected features in the metadata of Hugging Face datasets, got " in message
+
+
+def test_files_of_a_folder_are_searched_a_few_levels_down(tmp_path):
+    deep = tmp_path / "hub" / "a" / "b" / "c"
+    (deep / "d").mkdir(parents=True)
+    table = pa.table({"text": [f"text {number}" for number in range(60)], "label": ["x", "y"] * 30})
+    pq.write_table(table, deep / "d" / "0000.parquet")
+    assert "expected a folder with Parquet files" in told(tmp_path, {"path": "hub"})[0]
+    (deep / "d" / "0000.parquet").rename(deep / "0000.parquet")
+    assert load_study(study(tmp_path, {"path": "hub"})).own_corpus.summary.rows["train"]
 
 
 def test_only_regular_files_of_a_bounded_size_are_read(tmp_path, monkeypatch):

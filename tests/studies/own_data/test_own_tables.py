@@ -1,6 +1,8 @@
 """Tables of one's own: rows, splits, and errors for invalid ones."""
 
 import json
+import re
+import unicodedata
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,9 +16,7 @@ from activemem.studies.own_data import (
     NUMBERS,
     PAIRS,
     TAGS,
-    draw_split,
-    iter_parts,
-    read_part,
+    read_rows,
 )
 
 from ...study_texts import study_text
@@ -48,13 +48,9 @@ def rows_of(folder, corpus, kind=CLASSES, **keys):
     """Return the summary of a corpus, and its rows by split."""
     found = load_study(study(folder, corpus, **keys))
     facts = found.trials[0].settings.task.corpus
-    rows = [
-        draw_split(facts.layout, row)
-        for split, digests in iter_parts(facts.layout)
-        for row in read_part(
-            facts.layout, kind, split, *(found.own_corpus.files[digest].read_bytes() for digest in digests)
-        )
-    ]
+    files = found.own_corpus.files
+    rows, faults = read_rows(facts.layout, kind, lambda digest: (digest, files[digest].read_bytes()))
+    assert not faults
     return facts, {
         split: [row[1:] for row in rows if row.split == split] for split in ("train", "dev", "test")
     }
@@ -97,6 +93,24 @@ def test_no_text_is_in_two_splits_and_the_order_of_rows_decides_nothing(folder):
         assert set(rows) == {row for row in more[split] if row in ROWS}
         assert len(more[split]) == 2 * len(rows)
     assert 40 <= len(few["test"]) <= 80
+
+
+def test_forms_of_one_text_are_in_one_split(folder):
+    texts = [(f"étà {number}", label) for number, (_, label) in enumerate(ROWS)]
+    forms = [(unicodedata.normalize(form, text), label) for text, label in texts for form in ("NFC", "NFD")]
+    (folder / "forms.csv").write_text(csv_text(forms), encoding="utf-8")
+    _, found = rows_of(folder, {"path": "forms.csv"})
+    assert len(every(found)) == len(forms)
+    for rows in found.values():
+        kept = {text for text, _ in rows}
+        assert kept == {unicodedata.normalize(form, text) for text in kept for form in ("NFC", "NFD")}
+
+
+def test_a_file_with_many_faults_is_not_read_to_its_end(folder):
+    (folder / "many.csv").write_text("text,label\n" + ",x\n" * 100_000, encoding="utf-8")
+    message, last = told(folder, {"path": "many.csv"})
+    assert "lines 2, 3, 4, 5, 6 and 995 more" in message
+    assert "after 1,000 faults" in last
 
 
 def test_splits_can_be_files_or_a_column_and_those_that_are_missing_are_drawn(folder):
@@ -286,8 +300,8 @@ def test_only_the_first_faults_of_a_folder_of_other_files_are_reported(folder):
         folder, {f"train{number}": range(number, number + 3) for number in range(40)}, other=lambda n: n
     )
     messages = told(folder, {"path": "hub"})
-    assert "5 files" in messages[-1]
-    assert len(messages) == 5 * 2 + 1  # the columns text and label
+    assert "75 more faults" in messages[-1]  # the columns text and label of 40 files
+    assert len(messages) == MOST_FAULTS + 1
 
 
 @pytest.mark.parametrize(
@@ -360,6 +374,9 @@ BAD = {
     "empty.csv": "text,label\nfine,a\n  ,b\nfine,\n",
     "twice.csv": "text,label,label\na,b,c\n",
     "bad.jsonl": '{"text": "a", "label": 1}\n{"text": "a" "label": 1}\n[1]\n{"text": "a"}\n',
+    "keys.jsonl": '{"text": "a", "label": 1}\n{"text": "a", "label": 1, "label": 2}\n',
+    "array.jsonl": '[{"text": "a", "label": 1},\n{"text": "b", "label": 2}]\n',
+    "digits.jsonl": '{"text": "a", "label": ' + "7" * 5000 + "}\n",
     "values.jsonl": "\n".join(
         json.dumps({"text": text, "label": label})
         for text, label in [([], 1), (["a b"], 1), (["a", 2.5], 1), ("a", None), ("a", 0.5), ({}, 1)]
@@ -399,6 +416,9 @@ BAD = {
         {"path": "my.csv", "dev": 0.5, "test": 0.5},
         {"train": "many.csv", "dev": "my.csv", "test": "some.csv"},
         {"path": "vectors.jsonl"},
+        {"path": "keys.jsonl"},
+        {"path": "array.jsonl"},
+        {"path": "digits.jsonl"},
     ],
 )
 def test_faults_are_reported_with_their_file_line_and_column(folder, corpus, golden):
@@ -406,7 +426,8 @@ def test_faults_are_reported_with_their_file_line_and_column(folder, corpus, gol
         (folder / name).write_text(content, encoding="utf-8")
     found = told(folder, corpus)
     assert len(found) <= MOST_FAULTS + 1
-    golden([message.partition(", got: ")[0] for message in found])  # what follows, other libraries say
+    said = re.compile(r"(expected (?:JSON|Parquet|valid quotes around fields)), got .*")
+    golden([said.sub(r"\1", message) for message in found])  # what follows, other libraries say
 
 
 def test_a_model_of_classes_ends_in_a_pool_and_has_no_activation_after_its_output(folder, golden):

@@ -47,7 +47,7 @@ def test_rows_classes_shared_rows_and_unseen_labels_are_in_the_plan(tmp_path, go
 
 
 def test_rare_classes_odd_labels_and_contradictory_rows_are_in_the_plan(tmp_path, golden):
-    labels = ["walk", "Walk", "rest", "fall", "run", "nan"]
+    labels = ["walk", "Walk", "rest", "fall", "run", "nan", "1", "1.0"]
     rows = [(f"a b {n % 50}", label) for n, label in enumerate(labels * 10) for _ in range(len(label))]
     for split in ("train", "dev", "test"):
         write_rows(tmp_path / f"{split}.jsonl", rows)
