@@ -6,7 +6,6 @@ ActivememError              a ValueError
     correct the input
         RecipeError         a recipe, with all of its faults          activemem.grammar.errors
         ModelConfigError    invalid settings of a model               activemem.grammar.model_config
-        OtherLayerError     a layer that cannot be compared with ours activemem.blocks.testing.other_layers
         BuildError          a recipe that cannot become a module      activemem.blocks.core.block
         StudyError          a study file, with all of its faults      activemem.studies.text.errors
         InvalidTableError   an invalid table of a file, without lines activemem.studies.text.strict_model

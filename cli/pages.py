@@ -266,12 +266,11 @@ _PAGES: Sequence[tuple[str, Any]] = (
     ("show KEY", KeysPage),
     _page(
         "block verify",
-        "All checks of a block. `against` is the layer that the block was compared with, if any. `passed` is "
-        "true if no check has failed, and `comparable` is false if the two could not be compared.",
+        "All checks of a block. `passed` is true if no check has failed. `recorded` is true for a built-in "
+        "block, which activemem's own tests have checked.",
         block=str,
-        against=str | None,
+        recorded=bool,
         passed=bool,
-        comparable=bool,
         checks=Sequence[_Check],
     ),
     ("study run", _STATUS),

@@ -1,23 +1,29 @@
-"""Write the table of docs/reference/passports.md: every block of a sequence, as `block verify` checks it.
+"""Record the checks of every built-in block of a sequence, which `block verify` and a page show.
 
-python docs/passports.py checks all blocks, which takes about ten minutes on a quiet core.
+python docs/passports.py checks all blocks, which takes about ten minutes on a quiet core. It writes
+blocks/testing/passports.json and docs/reference/passports.md.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
+from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 
 import torch
 
-from activemem.blocks.testing.passport import Passport, verify_block
+from activemem.blocks.testing.passport import Passport, check_block
 from activemem.grammar import Role, lookup
 from activemem.grammar.vocabulary.spec import builtin_names
 
-PAGE = Path(__file__).parent / "reference" / "passports.md"
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "reference" / "passports.md"
+RECORD = ROOT / "blocks" / "testing" / "passports.json"
 TABLE = re.compile(r"(<!-- measured: python docs/passports.py -->\n).*?(<!-- end -->)", re.DOTALL)
 COLUMNS = ("outputs", "gradients", "steps", "reach", "cost")
 MARKS = {True: "", None: "–", False: "**fails**: "}
@@ -58,15 +64,22 @@ def table(passports: list[Passport]) -> str:
 
 
 def verify(name: str) -> Passport:
-    """Check one block on one thread."""
+    """Check one block on one thread, by the references of the tests."""
+    sys.path.append(str(ROOT))
+    import_module("tests.blocks.equations")
     torch.set_num_threads(1)
-    return verify_block(name)
+    return check_block(name)
 
 
 def main() -> None:
-    """Check all blocks and write the page."""
+    """Check all blocks, and write the record and the page."""
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         found = list(pool.map(verify, blocks()))
+    record = {
+        name: {"block": passport.block, "checks": [asdict(check) for check in passport.checks]}
+        for name, passport in zip(blocks(), found, strict=True)
+    }
+    RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     text = PAGE.read_text(encoding="utf-8")
     PAGE.write_text(TABLE.sub(lambda mark: f"{mark[1]}\n{table(found)}\n\n{mark[2]}", text), encoding="utf-8")
     sys.exit(any(not passport.passed for passport in found))

@@ -30,11 +30,7 @@ from .fixtures import random_sequences as random_sequences
 from .fixtures import saved_bytes as saved_bytes
 from .fixtures import use_plain_operations as use_plain_operations
 from .fixtures import valid_outputs as valid_outputs
-from .other_layers import OtherLayer as OtherLayer
-from .other_layers import OtherLayerError as OtherLayerError
-from .other_layers import compare_initial_weights as compare_initial_weights
-from .other_layers import compare_weights as compare_weights
-from .other_layers import compare_with_layer as compare_with_layer
+from .passport import check_block as check_block
 from .passport import verify_block as verify_block
 from .references import apply_reference as apply_reference
 from .references import find_reference as find_reference

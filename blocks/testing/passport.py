@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 from ...errors import ActivememError
 from ...grammar import Role, configure, lookup, nodes, parse, render
 from ...grammar.vocabulary.spec import REQUIRED, CostContext, block_code, spec_of
-from . import conformance, equations  # noqa: F401 -- equations registers the references
+from . import conformance
 from .fixtures import WIDTH, example_block, make_block, random_sequences, states_reach
-from .other_layers import (
-    OtherLayer,
-    OtherLayerError,
-    compare_initial_weights,
-    compare_weights,
-    compare_with_layer,
-)
 from .plugin_checks import check_plugin_block
 from .references import (
     ALL_LENGTHS_TO,
@@ -37,7 +32,6 @@ _FAULTS += (NotImplementedError, TypeError, ValueError)
 
 ResultT = TypeVar("ResultT")
 
-_NOT_COMPARABLE = "cannot be compared: "
 _NO_REFERENCE = "skipped: no reference, which is the block's equation as plain loops"
 
 
@@ -52,59 +46,69 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passport:
-    """The results of all checks of a block.
-
-    `against` is the layer that the block was compared with, if any. `passed` is true if no check has failed,
-    and `comparable` is false if the two could not be compared.
-    """
+    """The results of all checks of a block. `recorded` says whether activemem's own tests made them."""
 
     block: str
-    against: str | None
-    passed: bool
-    comparable: bool
+    recorded: bool
     checks: tuple[Check, ...]
 
+    @property
+    def passed(self) -> bool:
+        """Return whether no check has failed."""
+        return all(check.passed is not False for check in self.checks)
 
-def verify_block(text: str, *, against: str | None = None, width: int = 32) -> Passport:
-    """Check a block against its specification, and compare it with another layer if one is given.
+
+_RECORD = Path(__file__).with_name("passports.json")
+"""The checks of every built-in block of one sequence, with small arguments; `docs/passports.py` writes it."""
+
+
+def verify_block(text: str) -> Passport:
+    """Return the recorded passport of a built-in block, or check a plug-in's block as `check_block` does.
+
+    A record has small arguments, which the name of the block stands for. Raise ActivememError for a built-in
+    block with other arguments, and for a text that is not one block of a sequence.
+    """
+    node, is_name = _read_block(text)
+    if block_code(node.name) is not None:
+        return check_block(text)
+    record = json.loads(_RECORD.read_text(encoding="utf-8"))[node.name]
+    if not is_name and render(node) != record["block"]:
+        raise ActivememError(
+            f"expected {node.name}, because the record of a built-in block is of {record['block']}, "
+            f"got {render(node)}"
+        )
+    checks = tuple(Check(**check) for check in record["checks"])
+    return Passport(block=record["block"], recorded=True, checks=checks)
+
+
+def check_block(text: str) -> Passport:
+    """Check a block against its reference, if one is registered, and its specification.
 
     A block's name without arguments gets small arguments; that of a plug-in's block is also checked with its
-    default arguments, as before a training. `against` is the class of an importable module,
-    `package.path.Layer`, possibly with arguments; both are built at this width for the comparison. Raise
-    ActivememError for a text that is not one block of a sequence, and for a layer that cannot be built.
+    default arguments, as before a training. Raise ActivememError for a text that is not one block of a
+    sequence.
     """
+    node, is_name = _read_block(text)
+    text = render(node)
+    shape = _suite("outputs", (conformance.shape_stays,), text, "")
+    checks = _own_checks(node, text) if shape.passed else [shape]
+    checks += _default_checks(node) if is_name and shape.passed else []
+    return Passport(block=text, recorded=False, checks=tuple(checks))
+
+
+def _read_block(text: str) -> tuple[nodes.BlockNode, bool]:
+    """Return the block that a text names, and whether it is a name without arguments."""
     is_name = lookup(text) is not None
     recipe = parse(render(example_block(text)) if is_name else text)
     if not isinstance(recipe.root, nodes.BlockNode) or recipe.holes or recipe.dimensions:
         raise ActivememError(f"expected one block with all of its arguments, got {recipe.text}")
-    node, text = recipe.root, recipe.text
-    spec = spec_of(node.name)
+    node, spec = recipe.root, spec_of(recipe.root.name)
     if spec.role is Role.TRANSDUCER:
         expected = "expected a block that maps one sequence to another"
         raise ActivememError(f"{expected}, got the transducer {node.name}")
     if spec.package is not None:
-        raise ActivememError(
-            f"{text} is a layer of {spec.package}, so it has no other reference; "
-            "check another block and name this layer in --against"
-        )
-    layer = None if against is None else OtherLayer.read(against, spec.settings(node), width=width)
-    shape = _suite("outputs", (conformance.shape_stays,), text, "")
-    checks = _own_checks(node, text) if shape.passed else [shape]
-    checks += _default_checks(node) if is_name and shape.passed else []
-    if layer is not None and shape.passed:
-        checks.append(_check("weights as theirs", partial(compare_weights, node, layer)))
-        comparisons = _COMPARISONS if checks[-1].passed else {}
-        checks += [
-            _check(f"{name} as theirs", partial(compare, node, layer))
-            for name, compare in comparisons.items()
-        ]
-    return Passport(
-        block=text,
-        against=layer and layer.text,
-        passed=all(check.passed is not False for check in checks),
-        comparable=not any(check.finding.startswith(_NOT_COMPARABLE) for check in checks),
-        checks=tuple(checks),
-    )
+        raise ActivememError(f"{recipe.text} is a layer of {spec.package}, so it has no other reference")
+    return node, is_name
 
 
 _NO_LEAK = (
@@ -117,7 +121,6 @@ _COST = (conformance.flops_are_counted, conformance.training_memory_is_stated)
 _INITIAL = (conformance.seed_decides, conformance.state_dict_restores)
 _NAMED = (*_NO_LEAK, *_REACH, *_COST, *_INITIAL, *conformance.STEP_CHECKS, outputs_equal_the_reference)
 _OTHERS = tuple(check for check in conformance.CHECKS if check not in _NAMED)
-_COMPARISONS = {"outputs": compare_with_layer, "initial weights": compare_initial_weights}
 
 
 def _own_checks(node: nodes.BlockNode, text: str) -> list[Check]:
@@ -155,8 +158,6 @@ _UNMEASURED = "not measured, because the stated reach is wrong"
 def _check(name: str, run: Callable[[], tuple[bool | None, str]]) -> Check:
     try:
         passed, finding = run()
-    except OtherLayerError as error:
-        return Check(name=name, passed=None, finding=f"{_NOT_COMPARABLE}{error}")
     except _FAULTS as error:
         lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
         return Check(name=name, passed=False, finding=" ".join(lines[:2]))

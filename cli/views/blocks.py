@@ -200,7 +200,7 @@ def format_passport(passport: Passport) -> str:
     """Format the checks of a block: the block, and a line for each check with its result."""
     width = max(len(check.name) for check in passport.checks)
     rows = [
-        passport.block if passport.against is None else f"{passport.block}, against {passport.against}",
+        f"{passport.block}{', as checked by the tests of activemem' if passport.recorded else ''}",
         "",
     ]
     for check in passport.checks:

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from activemem.blocks.testing import equations
-
+from . import equations
 from .transducers import neural_gpu_references, seq2seq_references
 
 __all__ = ["equations", "neural_gpu_references", "seq2seq_references"]

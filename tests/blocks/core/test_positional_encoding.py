@@ -6,8 +6,9 @@ import torch
 from activemem.blocks import BuildError, build
 from activemem.blocks.core import PositionalEncoding, StreamState, choose_positions
 from activemem.blocks.testing import make_generator
-from activemem.blocks.testing.equations import common as references
 from activemem.grammar import configure
+
+from ..equations import common as references
 
 WIDTH, RANGE = 6, 30
 

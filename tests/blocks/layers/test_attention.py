@@ -28,11 +28,11 @@ from activemem.blocks.testing import (
     random_sequences,
     saved_bytes,
 )
-from activemem.blocks.testing.equations import bucket
 from activemem.grammar import analyse, configure, parse
 from activemem.grammar.analysis import block_cost
 
 from ...quick_cases import one_in
+from ..equations.attention import bucket
 from ..programs_and_devices import compiled_is_the_same
 
 both_ways = pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])

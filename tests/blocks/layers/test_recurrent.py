@@ -16,7 +16,8 @@ from activemem.blocks.testing import (
     random_sequences,
     use_plain_operations,
 )
-from activemem.blocks.testing.equations import gru_layer, lstm_layer
+
+from ..equations.common import gru_layer, lstm_layer
 
 TEXTS = ["lstm", "lstm(layers=3)", "gru", "gru(layers=3)"]
 LENGTHS = [7, 1, 4, 6, 7]

@@ -7,8 +7,9 @@ from torch.nn import functional
 from activemem.blocks import BuildError, build
 from activemem.blocks.core import StreamState
 from activemem.blocks.testing import count_flops, make_generator, saved_bytes
-from activemem.blocks.testing.equations import common as references
 from activemem.grammar import analyse
+
+from ..equations import common as references
 
 RECIPE, LENGTH = "conv(k=3) >> ff(5)", 11
 SETTINGS = {"d_model": 16, "vocab": 40, "causal": True, "bottleneck": True, "position": "none"}

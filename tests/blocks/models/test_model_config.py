@@ -11,10 +11,10 @@ from activemem.blocks import BuildError, TransductionModel, build
 from activemem.blocks.core import StreamState
 from activemem.blocks.models import PAD
 from activemem.blocks.testing import count_flops, make_generator, saved_bytes
-from activemem.blocks.testing.equations import common as references
 from activemem.grammar import analyse
 
 from ...quick_cases import one_in
+from ..equations import common as references
 
 WIDTH, LENGTH, VOCAB = 16, 11, 40
 CUTS = (10, 20)

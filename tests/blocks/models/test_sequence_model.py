@@ -13,10 +13,11 @@ from activemem.blocks.core import BLOCKS
 from activemem.blocks.layers import FeedForward
 from activemem.blocks.models import InputError
 from activemem.blocks.testing import count_flops, make_generator, use_plain_operations
-from activemem.blocks.testing.equations import attention as attention_references
-from activemem.blocks.testing.equations import common as references
 from activemem.grammar import Reach, RecipeError, Role, Spec, analyse, parse, register
 from activemem.grammar.vocabulary import SPECS
+
+from ..equations import attention as attention_references
+from ..equations import common as references
 
 SIZES = {"d_model": 8, "vocab": 7}
 

@@ -15,12 +15,12 @@ from activemem.blocks.testing import (
     random_sequences,
     register_reference,
 )
-from activemem.blocks.testing.equations import ACTS, timing
-from activemem.blocks.testing.equations import attention as attention_references
-from activemem.blocks.testing.equations import hardsig as slow_hardsig
 from activemem.grammar import lookup, parse
 
 from ...quick_cases import one_in
+from ..equations import attention as attention_references
+from ..equations.common import ACTS, timing
+from ..equations.common import hardsig as slow_hardsig
 
 CONVOLUTIONS = ("conv", "persistent_conv", "highway_conv", "cgru")
 

@@ -6,7 +6,8 @@ An image is (length, width, maps); the whole tape is kept, and convolved at ever
 import torch
 
 from activemem.blocks.testing import register_reference
-from activemem.blocks.testing.equations import hardsig
+
+from ..equations.common import hardsig
 
 
 def convolve(weight, image):

@@ -8,8 +8,9 @@ import math
 import torch
 
 from activemem.blocks.testing import apply_reference, register_reference
-from activemem.blocks.testing.equations import gru_layer, lstm_layer, norm, timing
 from activemem.grammar import BlockNode, RepeatNode, SeriesNode, SumNode, TiedNode, identity
+
+from ..equations.common import gru_layer, lstm_layer, norm, timing
 
 
 def layered(block, x, starts):

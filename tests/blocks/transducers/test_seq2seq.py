@@ -13,10 +13,10 @@ from activemem.blocks.testing import (
     random_sequences,
     use_plain_operations,
 )
-from activemem.blocks.testing.equations import norm
 from activemem.blocks.transducers import CrossAttention
 from activemem.grammar import configure
 
+from ..equations.common import norm
 from .seq2seq_references import attended, crossed, layered
 
 SOURCES, TARGETS = [6, 1, 4], [3, 5, 2]

@@ -5,29 +5,49 @@ import re
 
 import pytest
 
-from activemem.blocks.testing import references
-from activemem.blocks.testing.equations import common
 
-
-@pytest.mark.heavy
-def test_a_block_has_a_passport(run):
-    found = run("block", "verify", "activation", "--json")
+def test_a_built_in_block_has_a_recorded_passport(run):
+    found = run("block", "verify", "delta")
     assert found.exit_code == 0
-    page = json.loads(found.stdout)
-    assert (page["block"], page["against"], page["passed"]) == ("activation", None, True)
+    assert re.search(r"^delta\(.*\), as checked by the tests of activemem$", found.stdout, re.M)
+    page = json.loads(run("block", "verify", "activation", "--json").stdout)
+    assert (page["block"], page["recorded"], page["passed"]) == ("activation", True, True)
     assert [check["name"] for check in page["checks"]] == [
         *("outputs", "gradients", "steps", "initial weights", "no leak", "reach", "cost", "in training"),
     ]
+    other = run("block", "verify", "delta(heads=3, head_width=5)")
+    assert (other.exit_code, "because the record of a built-in block is of delta(" in other.stderr) == (
+        2,
+        True,
+    )
+
+
+DOUBLED = """
+import torch
+from activemem import Block, Reach, register_block
+from activemem.blocks.testing import register_reference
+
+@register_block("doubled", parameters=[], reach=lambda _settings, _context: Reach(left=0, right=0))
+class Doubled(Block):
+    \"\"\"Double the inputs.\"\"\"
+
+    def __init__(self, *, width, causal):
+        super().__init__()
+
+    def forward(self, x, mask=None):
+        return 2 * x
+
+@register_reference("doubled")
+def doubled(block, x, *, causal):
+    return 3 * x
+"""
 
 
 @pytest.mark.heavy
-def test_a_block_that_differs_from_its_equation_fails(run, monkeypatch):
-    monkeypatch.setitem(
-        references._references,
-        "activation",
-        lambda *given, **settings: 2 * common.activation(*given, **settings),
-    )
-    found = run("block", "verify", "activation")
+def test_a_block_that_differs_from_its_equation_fails(run, tmp_path):
+    file = tmp_path / "doubled.py"
+    file.write_text(DOUBLED, encoding="utf-8")
+    found = run("block", "verify", "doubled", "--plugin", str(file))
     assert found.exit_code == 1
     words = " ".join(found.stdout.split())
     found_at = r"expected \S+ at \[0, 0\], got \S+; \d of 6 "
@@ -127,14 +147,6 @@ def test_rounding_errors_of_a_plug_in_are_no_leak(run, tmp_path, share, status):
     words = " ".join(run("block", "verify", "by_fourier", "--plugin", str(file)).stdout.split())
     assert f"no leak {status} " in words
     assert f"reach {status} " in words
-
-
-@pytest.mark.heavy
-def test_a_layer_that_cannot_be_compared_has_a_word_and_an_exit_status_of_its_own(run):
-    found = run("block", "verify", "activation", "--against", "torch.nn.PReLU")
-    assert found.exit_code == 2
-    assert "FAIL" not in found.stdout
-    assert "weights as theirs  –     cannot be" in found.stdout
 
 
 def test_names_that_are_not_blocks_of_one_sequence_are_rejected(run):

@@ -4,8 +4,9 @@ import math
 
 import torch
 
-from ...layers.window_attention import WindowedBlock
-from ..references import register_reference
+from activemem.blocks.layers import WindowedBlock
+from activemem.blocks.testing import register_reference
+
 from .common import rms, sigmoid
 
 

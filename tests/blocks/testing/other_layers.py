@@ -1,18 +1,14 @@
 """Comparison of a block with a layer of another package.
 
-Outputs, gradients and initial weights are compared. Kernels of Triton, as in `flash-linear-attention`, run
-without a GPU if TRITON_INTERPRET is 1 in the environment.
+Outputs, gradients and initial weights are compared.
 """
 
 from __future__ import annotations
 
-import ast
-import logging
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from inspect import signature
 from itertools import accumulate, pairwise, product
 from typing import Any, ClassVar, NamedTuple
@@ -21,14 +17,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...errors import ActivememError, nearest_hint
-from ...grammar import configure, nodes
-from ...grammar.model_config import Init
-from ...grammar.vocabulary.spec import Settings, as_int
-from ..core.block import Block, Context, build_block
-from ..core.initialisation import find_weights, initialise
-from ..layers.other_packages import first_output, interpreter_hint, use_interpreter
-from .fixtures import make_block, make_generator, random_sequences
+from activemem import ActivememError
+from activemem.blocks import Block, Context, build_block
+from activemem.blocks.core import find_weights, initialise
+from activemem.blocks.testing import make_block, make_generator, random_sequences
+from activemem.grammar import BlockNode, configure
 
 OUTPUT_LENGTHS, GRADIENT_LENGTHS = (1, 7, 33, 64, 65, 130), (7, 65)
 """The lengths at which outputs and gradients are compared with those of another layer."""
@@ -45,86 +38,29 @@ _LEAST_NUMBERS, _MOST_DRAWS = 4000, 100
 
 
 class OtherLayerError(ActivememError):
-    """Error for a layer of another package that cannot be compared with a block.
-
-    It cannot be found, built or called, or it does not fit the block.
-    """
+    """Error for a layer that does not fit the block, or cannot be called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherLayer:
-    """A layer of another package. `text` describes it, and `make` builds it for the model width `width`."""
+    """A layer of another package; `make` builds it for the model width `width`."""
 
-    text: str
     width: int
     make: Callable[[], nn.Module]
 
     @classmethod
-    def read(cls, text: str, settings: Settings, *, width: int) -> OtherLayer:
-        """Return the layer that a text such as `package.path.Layer(name=value, …)` describes.
-
-        The layer's constructor gets the sizes of the block, also if they have other names there. Raise
-        OtherLayerError for a layer that cannot be imported or built.
-        """
-        path, given = _parse(text)
-        use_interpreter()
-        kind = _import(path)
+    def of(
+        cls, kind: Callable[..., Any], settings: Mapping[str, Any], *, width: int, **given: Any
+    ) -> OtherLayer:
+        """Return a layer whose constructor gets the sizes of the block, under the names that it has there."""
         arguments = _arguments(kind, settings, width) | given
-        shown = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
-
-        def make() -> nn.Module:
-            return kind(**arguments)
-
-        try:
-            built = make()
-        except (TypeError, ValueError, AssertionError, RuntimeError, ImportError, KeyError) as error:
-            raise OtherLayerError(
-                f"{path}({shown}) cannot be built: {error}; give arguments: --against '{path}(name=value)'"
-            ) from error
-        if not isinstance(built, nn.Module):
-            raise OtherLayerError(
-                f"expected a torch module, got {path}, which gives a {type(built).__name__}"
-            )
-        return cls(text=f"{path}({shown})", width=width, make=make)
+        return cls(width=width, make=lambda: kind(**arguments))
 
     def draw(self, seed: int) -> nn.Module:
-        """Return a layer with weights drawn from a seed. Warnings are not logged again after `read`."""
-        level = logging.root.manager.disable
-        logging.disable(max(level, logging.WARNING))
-        try:
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(seed)
-                return self.make().float().eval()
-        finally:
-            logging.disable(level)
-
-
-def _parse(text: str) -> tuple[str, dict[str, Any]]:
-    expected = f"expected package.path.Layer, or package.path.Layer(name=value), got {text!r}"
-    try:
-        root = ast.parse(text.strip(), mode="eval").body
-        call = root if isinstance(root, ast.Call) else ast.Call(root, [], [])
-        arguments = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
-    except (SyntaxError, ValueError) as error:
-        raise OtherLayerError(expected) from error
-    if call.args or "None" in arguments:
-        raise OtherLayerError(f"{expected}: arguments need names")
-    path = ast.unparse(call.func)
-    if not re.fullmatch(r"\w+(\.\w+)+", path):
-        raise OtherLayerError(expected)
-    return path, arguments
-
-
-def _import(path: str) -> Callable[..., Any]:
-    module, _, name = path.rpartition(".")
-    try:
-        found = import_module(module)
-    except ImportError as error:
-        raise OtherLayerError(f"{path} cannot be imported: {error}") from error
-    kind = getattr(found, name, None)
-    if not callable(kind):
-        raise OtherLayerError(f"module {module} has no class '{name}'{nearest_hint(name, dir(found))}")
-    return kind
+        """Return a layer with weights drawn from a seed."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return self.make().float().eval()
 
 
 _SIZES: Mapping[str, tuple[str, ...]] = {
@@ -138,7 +74,7 @@ _SIZES: Mapping[str, tuple[str, ...]] = {
 """The sizes of a block, each with the names that constructors of other packages use for it."""
 
 
-def _arguments(kind: Callable[..., Any], settings: Settings, width: int) -> dict[str, Any]:
+def _arguments(kind: Callable[..., Any], settings: Mapping[str, Any], width: int) -> dict[str, Any]:
     """Return the constructor's arguments that follow from the block's settings and its width."""
     try:
         names = set(signature(kind).parameters)
@@ -151,7 +87,7 @@ def _arguments(kind: Callable[..., Any], settings: Settings, width: int) -> dict
         if ours in known and not names.isdisjoint(alternatives)
     }
     if "expand" in names and settings.keys() >= {"heads", "head_width"}:
-        found["expand"] = as_int(settings, "heads") * as_int(settings, "head_width") / width
+        found["expand"] = settings["heads"] * settings["head_width"] / width
     taps = settings.get("short_conv")
     if "use_short_conv" in names and taps is not None:
         found["use_short_conv"] = bool(taps)
@@ -359,13 +295,13 @@ def _perturb(layer: nn.Module) -> nn.Module:
     return layer
 
 
-def compare_weights(node: nodes.BlockNode, layer: OtherLayer) -> tuple[bool, str]:
+def compare_weights(node: BlockNode, layer: OtherLayer) -> tuple[bool, str]:
     """Match the weights of a block and a layer. Raise OtherLayerError if some have no counterpart."""
     block = make_block(node, causal=True, width=layer.width, dtype=torch.float32)
     return True, str(WeightMap.of(block, layer.draw(0)))
 
 
-def compare_with_layer(node: nodes.BlockNode, layer: OtherLayer) -> tuple[bool, str]:
+def compare_with_layer(node: BlockNode, layer: OtherLayer) -> tuple[bool, str]:
     """Compare the outputs and gradients of a block and a layer that have the same weights.
 
     The gradients are those of the input. The result names lengths at which the layer raises an exception.
@@ -387,7 +323,7 @@ def compare_with_layer(node: nodes.BlockNode, layer: OtherLayer) -> tuple[bool, 
                 theirs = run(other, x)
             except Exception as error:  # noqa: BLE001 -- another package's kernels may raise anything
                 reason = f"{type(error).__name__}: {' '.join(str(error).split())[:60]}"
-                faults.setdefault(reason + interpreter_hint(error), []).append(f"{length}")
+                faults.setdefault(reason, []).append(f"{length}")
                 continue
             ours = run(block, x)
             most = max(most, float((ours - theirs).abs().max()) / max(1.0, float(theirs.abs().max())))
@@ -403,18 +339,22 @@ def compare_with_layer(node: nodes.BlockNode, layer: OtherLayer) -> tuple[bool, 
     return True, "; ".join(findings)
 
 
+def _first(y: Any) -> Tensor:
+    return y[0] if isinstance(y, tuple) else y
+
+
 def _output(layer: nn.Module, x: Tensor) -> Tensor:
     with torch.no_grad():
-        return first_output(layer(x), x)
+        return _first(layer(x))
 
 
 def _input_gradient(layer: nn.Module, x: Tensor) -> Tensor:
     x = x.clone().requires_grad_()
-    y = first_output(layer(x), x)
+    y = _first(layer(x))
     return torch.autograd.grad((y * y.detach().cos()).sum(), x)[0]
 
 
-def compare_initial_weights(node: nodes.BlockNode, layer: OtherLayer) -> tuple[bool, str]:
+def compare_initial_weights(node: BlockNode, layer: OtherLayer) -> tuple[bool, str]:
     """Test whether the initial weights of a block and a layer have equal distributions.
 
     The block's weights are drawn by each rule of `[model] init`, to find the rule that the layer follows.
@@ -453,7 +393,7 @@ def compare_initial_weights(node: nodes.BlockNode, layer: OtherLayer) -> tuple[b
     return True, f"equally distributed {text} ({tested})"
 
 
-_RULES: tuple[Init, ...] = ("glorot", "uniform", "he", "lecun")
+_RULES = ("glorot", "uniform", "he", "lecun")
 """The rules by which a model draws its matrices, the default first."""
 
 
@@ -461,7 +401,7 @@ def _equally_distributed(ours: Sequence[Tensor], theirs: Sequence[Tensor], level
     """Test whether initial weights have the same distribution, or are constants that are equal."""
     if all(each.equal(draws[0]) for draws in (ours, theirs) for each in draws):
         return torch.allclose(ours[0].sort().values, theirs[0].sort().values, rtol=1e-5, atol=1e-6)
-    from scipy.stats import ks_2samp  # noqa: PLC0415 -- slow, and few need it
+    from scipy.stats import ks_2samp
 
     one, other = (torch.cat(list(draws)).double().numpy() for draws in (ours, theirs))
     _, p = np.asarray(ks_2samp(one, other, method="asymp"))

@@ -2,7 +2,8 @@
 
 import torch
 
-from ..references import register_reference
+from activemem.blocks.testing import register_reference
+
 from .common import GATES, channel_convolution, sigmoid
 
 

@@ -4,7 +4,8 @@ import math
 
 import torch
 
-from ..references import register_reference
+from activemem.blocks.testing import register_reference
+
 from .common import GATES, channel_convolution, rms, sigmoid
 
 

@@ -4,12 +4,6 @@ Importing this folder registers the reference of every built-in block of one seq
 convolutions, feed-forward layers, recurrent layers and pools; the other files have the names of families.
 """
 
-from ....lazy_exports import lazy_exports
+from . import attention, common, matrix_states, vector_states
 
-# each registers its references
-from . import attention as attention
-from . import common as common
-from . import matrix_states as matrix_states
-from . import vector_states as vector_states
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)
+__all__ = ["attention", "common", "matrix_states", "vector_states"]
