@@ -4,6 +4,7 @@ A trial's row is written durably before the trial is reported as ended. `store` 
 the files of trials besides rows, and `study_records` the studies that have run. `store_upkeep` checks, merges
 and removes files. `leases` decide who trains a trial.
 
+`own_files` knows the names of a store's files and removes only these; `mark` says which folder is a store.
 `place` names all files of a store, and puts them into a folder; `bucket_place` and `bucket` put them into a
 bucket. `files` makes local writes survive crashes, `rows` defines rows, and `checksums` covers all files.
 `read` reads rows, finds the valid attempt of each trial, and moves damaged files away.

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Final, final
 
 from .bucket import Bucket
 from .errors import StoreError
-from .files import remove, replacing
+from .files import replacing
+from .own_files import is_own, remove_own
 from .place import Place, is_compacted
 
 if TYPE_CHECKING:
@@ -154,13 +155,14 @@ class BucketPlace(Place):
             keys = list[str]()
             for path in paths:
                 inside = self.bucket.list(self._key(path)) if path.is_dir() else None
-                keys += [self._key(path)] if inside is None else [each["path"] for each in inside]
+                found = [self._key(path)] if inside is None else [each["path"] for each in inside]
+                keys += [key for key in found if is_own(key)]
             self.bucket.delete(keys)
             for key in keys:
                 self._held.pop(key, None)
                 self._claimed.pop(key, None)
             for path in paths:
-                remove(path)
+                remove_own(self.root, path)
 
     def move(self, path: Path, target: Path) -> None:
         """Move an object within the bucket, and its local copy."""

@@ -7,6 +7,7 @@ error.
 import errno
 import itertools
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -23,6 +24,12 @@ def temporary_name(name: str) -> str:
     return f".{name}.{secrets.token_hex(8)}"
 
 
+def temporary_paths(path: Path) -> list[Path]:
+    """Return the files and folders that processes have begun to write for a path; links are left out."""
+    name = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{16}}")
+    return [each for each in path.parent.iterdir() if name.fullmatch(each.name) and not each.is_symlink()]
+
+
 @contextmanager
 def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
     """Yield a temporary path, whose file or folder replaces `path` at the end.
@@ -32,8 +39,8 @@ def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
     by default the folder of `path`. After an exception the temporary file is removed.
     """
     folder = folder or path.parent
-    _make_folder(path.parent)
-    _make_folder(folder)
+    make_folder(path.parent)
+    make_folder(folder)
     temporary = folder / temporary_name(path.name)
     try:
         yield temporary
@@ -66,7 +73,7 @@ def write_file(path: Path, content: str | bytes) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, or a folder with its contents. A missing one is ignored."""
+    """Remove a file or a folder that this process has written, with its contents. Ignore a missing one."""
     try:
         path.unlink(missing_ok=True)
     except OSError:  # IsADirectoryError for a folder on Linux, PermissionError on macOS
@@ -104,11 +111,37 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def _make_folder(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it, so that they survive a crash of the machine.
+
+    A folder that another process has just made may not be on the disk yet. So at first use, this process also
+    flushes the names of the folder and of the one above it, even if they exist.
+    """
     missing = list(itertools.takewhile(lambda path: not path.exists(), (folder, *folder.parents)))
     for path in reversed(missing):
         path.mkdir(exist_ok=True)
         sync(path.parent)
+    if not missing and folder not in _FLUSHED:
+        for path in (folder, folder.parent):
+            with suppress(OSError):  # this process may not read the folder above
+                sync(path.parent)
+    _FLUSHED.add(folder)
+
+
+_FLUSHED: Final = set[Path]()
+"""The folders whose names this process has flushed."""
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write all bytes to an open file. The system may take only some of them at a time.
+
+    Raise OSError if it takes none, as on a full disk.
+    """
+    left = memoryview(data)
+    while left:
+        if not (written := os.write(descriptor, left)):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        left = left[written:]
 
 
 def closed_folder(path: Path) -> Path | None:

@@ -34,6 +34,7 @@ from pydantic import Field
 from .checksums import Record, decode_record, encode_record
 from .errors import DamagedError, UnreadableError
 from .files import closed_folder
+from .own_files import is_own_file
 from .place import Layout, Place, entries, store_time
 
 LEASE_S: Final = 60.0
@@ -363,9 +364,9 @@ def remove_leases(layout: Layout, last_numbers: Mapping[str, int]) -> None:
     for path in entries(layout.leases):
         trial, _, attempt = path.name.rpartition("-")
         with suppress(FileNotFoundError):
-            if attempt.isdecimal():
+            if attempt.isdecimal() and is_own_file(layout.root, path):
                 changed.setdefault(trial, []).append((path, path.stat().st_mtime))
-    if not changed:
+    if not changed or layout.unfinished.is_symlink():  # no file can tell the store's time
         return
     oldest = store_time(layout.place) - KEPT_S
     removed = list[Path]()

@@ -28,12 +28,13 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from errno import EACCES
+from errno import EACCES, ELOOP
 from pathlib import Path, PurePath
 from typing import ClassVar, Final, final
 
 from .errors import StoreError
-from .files import keep_readers, read_regular, remove, replacing, temporary_name
+from .files import keep_readers, make_folder, read_regular, replacing, sync, temporary_name, write_all
+from .own_files import linked_folder, remove_own
 
 
 class Place(ABC):
@@ -95,14 +96,17 @@ class Place(ABC):
 
     @abstractmethod
     def move(self, path: Path, target: Path) -> None:
-        """Rename a file to `target`, and replace any existing file.
+        """Rename a file of the store's own to `target` durably, and replace any existing file.
 
-        Raise `FileNotFoundError` if the file is missing.
+        Raise `FileNotFoundError` if the file is missing, and OSError if a link leads to one of the paths.
         """
 
     @abstractmethod
     def delete(self, *paths: Path) -> None:
-        """Delete files, and folders with their contents; missing paths are ignored."""
+        """Delete files of the store's own, and its files in checkpoint folders, as `remove_own` does.
+
+        Missing paths are ignored.
+        """
 
 
 @final
@@ -152,13 +156,13 @@ class FolderPlace(Place):
                 keep_readers(temporary, (path, *replaced))
 
     def put_if_absent(self, path: Path, data: bytes) -> bool:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         try:
             descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
         except FileExistsError:
             return False
         try:
-            os.write(descriptor, data)
+            write_all(descriptor, data)
         except OSError:  # an empty file would keep others from the trial until it expires
             path.unlink(missing_ok=True)
             raise
@@ -167,20 +171,25 @@ class FolderPlace(Place):
         return True
 
     def touch(self, path: Path, mark: bytes) -> None:
-        """Append a mark to a file with a single write."""
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)  # never wait for a pipe
+        # never follow a link, and never wait for a pipe
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
-            os.write(descriptor, mark)
+            write_all(descriptor, mark)
         finally:
             os.close(descriptor)
 
     def move(self, path: Path, target: Path) -> None:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        for each in (path, target):
+            if (link := linked_folder(self.root, each)) is not None:
+                raise OSError(ELOOP, "a link leads to it", str(link))
+        make_folder(target.parent)
         path.replace(target)
+        for folder in {path.parent, target.parent}:
+            sync(folder)
 
     def delete(self, *paths: Path) -> None:
         for path in paths:
-            remove(path)
+            remove_own(self.root, path)
 
 
 def store_time(place: Place) -> float:

@@ -21,6 +21,7 @@ import polars as pl
 from .checksums import verify_checksum
 from .errors import DamagedError, ForeignError, StoreError, UnreadableError
 from .files import read_regular
+from .own_files import is_own
 from .place import DATA_ENDING, Layout, all_names, data_files, entries, holds_one_attempt, is_compacted
 from .rows import MEASURED_LATER, SCHEMAS, TRIALS, check_stored_rows
 
@@ -47,6 +48,9 @@ class Quarantine:
         but is skipped.
         """
         name = path.relative_to(self.layout.root)
+        if not is_own(name.as_posix()):
+            self.leave(path, f"{reason}, and no store has a file of this name")
+            return
         self.unread.append(path)
         if self.dry:
             return
@@ -61,7 +65,7 @@ class Quarantine:
             pass
         except OSError as error:
             target = path
-            reason = f"{reason}; it could not be moved ({os.strerror(error.errno or 0)})"
+            reason = f"{reason}; it could not be moved ({error.strerror})"
         if target not in self.paths:
             self.paths.append(target)
         _log.warning("%s is quarantined: %s; %s", name, reason, left)
@@ -96,9 +100,10 @@ class Quarantine:
         notes = self.layout.quarantine / "notes.txt"
         with contextlib.suppress(OSError):
             self.layout.place.fetch(notes)
-            with notes.open("a", encoding="utf-8") as page:
-                page.write(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%SZ}  {line}\n")
-            self.layout.place.put(notes)
+            if not notes.is_symlink():
+                with notes.open("a", encoding="utf-8") as page:
+                    page.write(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%SZ}  {line}\n")
+                self.layout.place.put(notes)
 
 
 def _unused_path(path: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import polars as pl
 from ..errors import argument_fault, check_arguments
 from .checksums import encode
 from .errors import StoreError
+from .mark import mark_store
 from .place import FolderPlace, Layout, entries, is_address, new_group_name, study_name_fault, trial_id_fault
 from .read import (
     RANK,
@@ -51,6 +53,9 @@ if TYPE_CHECKING:
     from .store_upkeep import StoreUpkeep
 
 _RECORD: Final = ".json"
+_NUM_SHOWN: Final = 5
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +117,7 @@ class Store:
         )
         self._layout = open_layout(root)
         self._quarantine = Quarantine(self._layout)
+        self._is_made = False
 
     def __repr__(self) -> str:
         return f"Store({self.place!r})"
@@ -152,6 +158,18 @@ class Store:
         """Raise StoreError if no results can be stored at the store's location."""
         self._layout.place.check_writable()
 
+    def make(self) -> None:
+        """Make the location a store, by its mark, unless it is one already.
+
+        Warn if it has other files. Raise StoreError if it has files where a store would keep its own.
+        """
+        if self._is_made:
+            return
+        others, self._is_made = mark_store(self._layout), True
+        if others:
+            shown = ", ".join(others[:_NUM_SHOWN]) + (", …" if len(others) > _NUM_SHOWN else "")
+            _log.warning("%s becomes a store, beside other files: %s", self.place, shown)
+
     @property
     def absolute_place(self) -> str:
         """Return the address or the absolute path of the store."""
@@ -188,6 +206,7 @@ class Store:
         so that a trial with a row has all of them. Raise `StoreError` if a single attempt has a file already.
         Files of several attempts are not checked; attempt numbers from `leases` are always new.
         """
+        self.make()
         for study in dict.fromkeys(each.trial.study for each in attempts):
             group = [each for each in attempts if each.trial.study == study]
             first, name = group[0].trial, new_group_name()

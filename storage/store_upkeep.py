@@ -25,9 +25,12 @@ from .checksums import encode, read_model, verify_checksum, verify_seal
 from .errors import DamagedError, StoreError, UnreadableError
 from .files import open_regular, read_regular, sync
 from .leases import Lease, Leases, remove_leases, this_process
+from .mark import check_links, holds_store
+from .own_files import FOLDERS, MARK, is_own_file, is_temporary, linked_folder
 from .place import (
     Layout,
     Place,
+    all_names,
     data_files,
     entries,
     holds_one_attempt,
@@ -181,16 +184,15 @@ def find_leftovers(quarantine: Quarantine, now: float | None = None) -> list[Fin
 
 def _unfinished_files(layout: Layout, now: float) -> Iterator[Finding]:
     oldest = now - STALE_AFTER_S
-    kept = [layout.weights_folder, layout.final_checkpoints_folder]
-    folders = [*kept, *entries(layout.checkpoints_folder)]
-    begun = [path for folder in folders if folder.is_dir() for path in entries(folder)]
-    temporary = [path for path in begun if path.name.startswith(".") or path.name.endswith(".tmp")]
-    for path in (*entries(layout.unfinished), *temporary):
-        if _last_change(path, now) < oldest:
-            yield _finding(FindingKind.LEFTOVER, path, "it was left unfinished a day ago")
-    for path in begun:
+    kept = [layout.unfinished, layout.weights_folder, layout.final_checkpoints_folder]
+    folders = [folder for folder in (*kept, *entries(layout.checkpoints_folder)) if folder.is_dir()]
+    for path in (path for folder in folders for path in entries(folder)):
+        if not is_own_file(layout.root, path):
+            continue
         if path.name.endswith(".damaged"):
             yield _finding(FindingKind.LEFTOVER, path, "a damaged checkpoint that its trial no longer needs")
+        elif (is_temporary(path.name) or path.suffix == ".tmp") and _last_change(path, now) < oldest:
+            yield _finding(FindingKind.LEFTOVER, path, "it was left unfinished a day ago")
 
 
 def _ended_checkpoints(quarantine: Quarantine, now: float) -> Iterator[Finding]:
@@ -205,7 +207,10 @@ def _ended_checkpoints(quarantine: Quarantine, now: float) -> Iterator[Finding]:
         row = rows.get(folder.name)
         if row is None or not folder.is_dir() or row["status"] == INCOMPLETE:
             continue
-        changed = max((_last_change(path, now) for path in folder.iterdir()), default=0.0)
+        files = [path for path in folder.iterdir() if is_own_file(quarantine.layout.root, path)]
+        if not files and any(folder.iterdir()):  # only files of the user's are left in it
+            continue
+        changed = max((_last_change(path, now) for path in files), default=0.0)
         resumes = (row["reason"] or "").startswith(RESUMED_REASON)
         went_on = row["status"] in ("failed", "pruned") and changed > row["finished"].timestamp()
         if not resumes and not went_on and changed < now - QUIET_S:
@@ -218,6 +223,9 @@ def _last_change(path: Path, now: float) -> float:
     except FileNotFoundError:
         return now
 
+
+_NUM_TOLD: Final = 10
+"""The number of removed leftovers that a run names."""
 
 _CHECKPOINTS: Final = ("state.pt", "previous.pt", STARTS_FILE, NOTE_FILE)
 
@@ -282,6 +290,9 @@ def _check(path: Path) -> Finding | None:
 
 
 def _foreign(layout: Layout) -> Iterator[Finding]:
+    for folder in (layout.root / name for name in FOLDERS):
+        if folder.is_symlink():
+            yield _finding(FindingKind.FOREIGN, folder, "it is a link; nothing that it leads to is removed")
     for dataset in SCHEMAS:
         for path in entries(layout.root / dataset):
             for each in entries(path) if path.is_dir() else [path]:
@@ -389,13 +400,21 @@ class StoreUpkeep:
         This method may run while others write, read and compact, and may be killed at any moment. Rows that
         are then in several files count once, and the next compaction merges them.
         """
-        self.clean()
+        if not holds_store(self._layout):
+            _log.warning("%s is not a store: nothing in it is removed or merged", self._where)
+            return 0
+        removed = self.clean()
+        for finding in removed[:_NUM_TOLD]:
+            _log.warning("removed %s: %s", finding.path, finding.reason)
+        if (more := len(removed) - _NUM_TOLD) > 0:
+            _log.warning("removed %d more leftovers", more)
         remove_leases(self._layout, last_numbers(self._quarantine))
         merged = 0
         for dataset, partition in (
             (each, path) for each in SCHEMAS for path in self._layout.partitions(each)
         ):
-            contents = load_partition(partition, self._quarantine)
+            found = load_partition(partition, self._quarantine)
+            contents = {path: data for path, data in found.items() if is_own_file(self._layout.root, path)}
             if len(contents) > 1 or not all(map(is_compacted, contents)):
                 merged += _replace(self._layout.place, dataset, partition, contents)
         return merged
@@ -420,7 +439,8 @@ class StoreUpkeep:
         for dataset in (*_OF_ENDED, "trials"):
             for partition in layout.partitions(dataset, [study]):
                 contents: dict[Path, bytes] = {}
-                for path in [path for path in data_files(partition) if path.name in ended]:
+                own = [path for path in data_files(partition) if is_own_file(layout.root, path)]
+                for path in [path for path in own if path.name in ended]:
                     with suppress(FileNotFoundError):  # merged by another process
                         if (data := read_verified(path, self._quarantine)) is not None:
                             contents[path] = data
@@ -490,11 +510,22 @@ class StoreUpkeep:
         """Remove and return the files that nothing uses any more.
 
         A `dry` run removes nothing. Such files are those left unfinished a day ago, and checkpoints of
-        trials that have ended for good. The age of a file is measured by the clock that sets file times. The
-        clock of this machine may be days ahead, and new files of other machines would then look old.
+        trials that have ended for good. Files of other names stay, and so does whatever only a link leads to.
+        Raise `StoreError` for a folder that is not a store.
+
+        The age of a file is measured by the clock that sets file times. The clock of this machine may be days
+        ahead, and new files of other machines would then look old.
         """
         layout, now = self._layout, None
-        if not dry and layout.unfinished.is_dir():  # otherwise nothing has been written yet
+        if not holds_store(layout):
+            if not all_names(layout.root):  # nothing has been stored yet
+                return ()
+            raise StoreError(
+                f"{self._where}: nothing is removed, because this is not a store: it has neither the file "
+                f"{MARK} nor rows of trials"
+            )
+        # without this folder, nothing has been written yet
+        if not dry and layout.unfinished.is_dir() and not layout.unfinished.is_symlink():
             with suppress(OSError):
                 now = store_time(layout.place)
         found = find_leftovers(Quarantine(layout, dry=True), now)
@@ -520,6 +551,7 @@ class StoreUpkeep:
         """
         layout, wanted = self._layout, pl.col("trial").is_in(list(trials))
         check_readable(layout, study)
+        self._check_removable(study)
         stored = {dataset: self._rows(dataset, study).filter(wanted) for dataset in _ORDER}
         others = [each.name for each in layout.partitions("trials") if each.name != study]
         elsewhere = {trial for other in others for trial in self._rows("trials", other)["trial"]}
@@ -529,7 +561,7 @@ class StoreUpkeep:
         layout.place.list(*layout.folders_of_files)
         paths = (layout.weights, layout.final_checkpoint, layout.checkpoints)
         named = [path(trial) for trial in sorted(set(trials) - elsewhere) for path in paths]
-        files = tuple(path for path in named if path.exists())
+        files = tuple(path for path in named if path.exists() and linked_folder(layout.root, path) is None)
         there = {trial for rows in stored.values() for trial in rows["trial"]}
         there |= {path.name.partition(".")[0] for path in files}
         is_passed_on = pl.col("trial").is_in(list(passed_on))
@@ -663,8 +695,24 @@ class StoreUpkeep:
                         path = self._layout.attempt_file(dataset, search, trial, attempt)
                         self._layout.place.put(path, encode(found))
 
+    @property
+    def _where(self) -> str:
+        return self._layout.place.address or str(self._layout.root)
+
+    def _check_removable(self, study: str) -> None:
+        """Raise StoreError if rows of a study are in files of other names, or that only a link leads to."""
+        layout = self._layout
+        partitions = (partition for each in SCHEMAS for partition in layout.partitions(each, [study]))
+        files = (path for partition in partitions for path in data_files(partition))
+        if foreign := [path for path in files if not is_own_file(layout.root, path)]:
+            raise StoreError(
+                f"{foreign[0]}: expected a file of this store, in a folder that is no link, got rows of "
+                f"{study}; nothing is removed. Move this file away, and try again"
+            )
+
     def _claims(self, purpose: str) -> Leases:
         self._layout.place.check_claims()
+        check_links(self._layout.root)
         return Leases(self._layout, this_process(f"{purpose} {token_hex(8)}"))
 
     @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -18,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from ...storage.files import replacing
+from ...storage.files import remove, replacing, temporary_paths
 from ..core.process import derive_seed
 from ..corpora.files import DataError, locked
 
@@ -135,8 +134,8 @@ def prepared(place: Path, name: str, write: Callable[[Path], Mapping[str, Any]])
         if not place.is_dir():
             with locked(place):
                 if not place.is_dir():  # no other process was first
-                    for left in place.parent.glob(f".{place.name}.*"):
-                        shutil.rmtree(left)  # left by a process that died
+                    for left in temporary_paths(place):  # of processes that died
+                        remove(left)
                     with replacing(place) as folder:
                         folder.mkdir()
                         about = json.dumps(write(folder), indent=2)

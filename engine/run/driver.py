@@ -204,6 +204,7 @@ def run_until_stopped(
     check_gpu(machine)
     check_row_writer()
     listener = listener or notebook_listener(study, store, arguments.max_trials)
+    store.make()
     store.verify_study(study.name)
     search, run_id = study.search, uuid4().hex
     jobs = _missing_jobs(study, store, run_id, arguments) if search is None else []

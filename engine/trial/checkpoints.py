@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import pickle
-import shutil
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -177,10 +176,9 @@ class Checkpoint:
         return replace(saved, totals=totals)
 
     def remove(self) -> None:
-        """Remove the folder of an ended trial. Files that cannot be deleted stay, without an error."""
+        """Remove the checkpoint of an ended trial. Files that cannot be deleted stay, without an error."""
         with suppress(OSError):
             self._place.delete(self.folder)
-        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def record_stops(store: Store, trials: Iterable[str]) -> None:

@@ -173,6 +173,14 @@ def _short_leases(store: Store, run: str) -> Leases:
     return Leases(store._layout, this_process(run), lease_s=LEASE_S)
 
 
+def _touched_path(event: str, arguments: tuple[object, ...]) -> str:
+    """Return the path of a file-system operation, also if it is relative to an open folder."""
+    path, folder = str(arguments[0]), arguments[-1]
+    if event in ("os.remove", "os.rmdir") and isinstance(folder, int) and folder >= 0:
+        return str(Path(f"/proc/self/fd/{folder}").readlink() / path)
+    return path
+
+
 def _meet(fate: Fate, root: str) -> None:
     """Install a fault in this process."""
     steps = flushes = 0
@@ -185,7 +193,7 @@ def _meet(fate: Fate, root: str) -> None:
             os.kill(os.getpid(), fate.signal)
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
-        if event in _STEPS and str(arguments[0]).startswith(root):
+        if event in _STEPS and _touched_path(event, arguments).startswith(root):
             step()
 
     def fsync(descriptor: int) -> None:

@@ -14,7 +14,16 @@ from factories import copy_store, make_metric_rows, make_outputs, make_trial_row
 
 from activemem.storage import AttemptRows, Store
 
-AUDIT_EVENTS = {"open", "os.mkdir", "os.rename", "os.link", "os.remove", "os.scandir", "os.listdir"}
+AUDIT_EVENTS = {
+    "open",
+    "os.mkdir",
+    "os.rename",
+    "os.link",
+    "os.remove",
+    "os.rmdir",
+    "os.scandir",
+    "os.listdir",
+}
 ACTIONS = {
     "together": lambda store: store.write_together(
         [AttemptRows(make_trial_row(each), make_metric_rows(each)) for each in (8, 9)]
@@ -25,6 +34,14 @@ ACTIONS = {
     "rename": lambda store: store.upkeep.rename("alpha", "beta"),
     "remember": lambda store: store.records.save("alpha", {"text": "new"}),
 }
+
+
+def touched_path(event: str, arguments: tuple[object, ...]) -> str:
+    """Return the path of a file-system operation, also if it is relative to an open folder."""
+    path, folder = str(arguments[0]), arguments[-1]
+    if event in ("os.remove", "os.rmdir") and isinstance(folder, int) and folder >= 0:
+        return str(Path(f"/proc/self/fd/{folder}").readlink() / path)
+    return path
 
 
 def kill_after(steps: int, root: str) -> list[str]:
@@ -38,7 +55,7 @@ def kill_after(steps: int, root: str) -> list[str]:
         taken.append(name)
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
-        if event in AUDIT_EVENTS and str(arguments[0]).startswith(root):
+        if event in AUDIT_EVENTS and touched_path(event, arguments).startswith(root):
             step(event.removeprefix("os."))
 
     def fsync(descriptor: int) -> None:

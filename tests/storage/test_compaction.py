@@ -169,14 +169,14 @@ def test_metrics_of_one_attempt_are_never_mixed_from_two_files(root):
 
 def test_old_unfinished_files_are_swept_and_young_ones_are_not(root):
     store = fill_store(root, [1])
-    old, young = root / "unfinished/old.parquet.0", root / "unfinished/young.parquet.0"
+    old, young = (root / f"unfinished/.{make_trial_id(1)}-{n}.parquet.{n:016x}" for n in (0, 1))
     old.write_bytes(b"half a file")
     young.write_bytes(b"half a file")
     day = time.time() - 25 * 3600
     os.utime(old, (day, day))
     assert store.latest_attempts() == {make_trial_id(1): ("done", 0)}
     store.upkeep.compact()
-    assert [path.name for path in (root / "unfinished").iterdir()] == ["young.parquet.0"]
+    assert [path.name for path in (root / "unfinished").iterdir()] == [young.name]
 
 
 def test_the_merged_file_is_found_when_the_own_file_is_gone(root):

@@ -209,6 +209,7 @@ def test_a_lease_whose_file_is_gone_is_lost(layout):
 
 
 def test_old_leases_are_cleared_when_all_of_a_trial_are_old(store, layout):
+    store.make()
     leases = elsewhere(layout, "a")
     kept = [leases.claim(make_trial_id(number), 0) for number in (1, 2, 3)]
     kept[0].end()

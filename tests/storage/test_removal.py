@@ -28,7 +28,7 @@ def full(root):
     for number in (1, 3):
         for path in (
             store.files.weights_file(make_trial_id(number)),
-            store.files.checkpoint_dir(make_trial_id(number)) / "0.pt",
+            store.files.checkpoint_dir(make_trial_id(number)) / "state.pt",
         ):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(b"1234")

@@ -100,7 +100,8 @@ def test_a_sound_store_has_no_findings(root, sound):
     assert told(root, found.findings) == [UNFINISHED]
     assert (found.has_faults, found.quarantine["files"]) == (False, 0)
     assert found.files == 2 + 2 * 2 + 1 + 2 + 2
-    assert found.bytes == sum(path.stat().st_size for path in root.rglob("*") if path.is_file())
+    stored = [path for path in root.rglob("*") if path.is_file() and path.name != ".activemem-store"]
+    assert found.bytes == sum(path.stat().st_size for path in stored)
     assert sound.upkeep.repair() == sound.upkeep.clean() == ()
 
 
@@ -113,8 +114,8 @@ def test_a_check_reports_every_fault_and_changes_nothing(root, sound, caplog, go
     flip(sound.files.checkpoint_dir(make_trial_id(300)) / "state.pt")
     os.mkfifo(uncompacted_path(root, 203))
     (root / "metrics/alpha/notes.txt").write_text("mine")
-    (root / "weights/.0.safetensors.0").write_text("half")
-    age(root / "weights/.0.safetensors.0")
+    (root / f"weights/.{make_trial_id(1)}.safetensors.{0:016x}").write_text("half")
+    age(root / f"weights/.{make_trial_id(1)}.safetensors.{0:016x}")
     before = names(root)
     found = sound.upkeep.check()
     golden([" ".join(map(str, each)).replace(merged.name, "MERGED") for each in told(root, found.findings)])
@@ -256,7 +257,7 @@ def leftovers(root):
         (folder / "begun").write_text("a trial")
         os.utime(folder / "begun", (0, 0))
     (store.files.checkpoint_dir(make_trial_id(4)) / "begun").touch()  # it runs again
-    temporary = store.files.checkpoint_dir(make_trial_id(6)) / ".state.pt.0"
+    temporary = store.files.checkpoint_dir(make_trial_id(6)) / f".state.pt.{0:016x}"
     temporary.write_bytes(bytes(1000))
     age(temporary)
     return store
@@ -264,7 +265,7 @@ def leftovers(root):
 
 def test_leftovers_are_reported_with_their_sizes_and_removed(root, leftovers):
     expected = [
-        (f"checkpoints/{make_trial_id(6)}/.state.pt.0", "a day ago", 1000),
+        (f"checkpoints/{make_trial_id(6)}/.state.pt.{0:016x}", "a day ago", 1000),
         (f"checkpoints/{make_trial_id(1)}", "done", 7),
         (f"checkpoints/{make_trial_id(2)}", "failed", 7),
         (f"checkpoints/{make_trial_id(5)}", "done", 7),
@@ -284,7 +285,7 @@ def test_leftovers_are_reported_with_their_sizes_and_removed(root, leftovers):
 
 
 def test_current_files_are_kept_by_a_machine_whose_clock_is_days_fast(root, sound, monkeypatch):
-    begun = root / "unfinished" / ".a row.0"
+    begun = root / "unfinished" / f".{make_trial_id(1)}-0.parquet.{0:016x}"
     begun.write_bytes(b"half")
     now = time.time
     monkeypatch.setattr(time, "time", lambda: now() + 3 * DAY_S)

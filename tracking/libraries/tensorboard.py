@@ -35,7 +35,7 @@ class TensorBoardFiles(Tracker):
 
     def known(self, trial: TrackedTrial) -> Known:
         epochs, status, ended = set[int](), None, None
-        paths = sorted(self._folder(trial).glob("events.*"))
+        paths = sorted(self._folder(trial).glob("events.out.tfevents.*"))
         for event in (event for path in paths for event in self._loader(str(path)).Load()):
             for value in event.summary.value:
                 if value.tag == _OUTCOME:
@@ -47,7 +47,7 @@ class TensorBoardFiles(Tracker):
         return Known(epochs=frozenset(epochs), status=status, ended=ended)
 
     def remove(self, trial: TrackedTrial) -> None:
-        for path in self._folder(trial).glob("events.*"):
+        for path in self._folder(trial).glob("events.out.tfevents.*"):
             path.unlink()
 
     def begin(self, trial: TrackedTrial, at: float) -> None:
@@ -72,7 +72,7 @@ class TensorBoardFiles(Tracker):
     def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
         """Write the tables as texts into one event file. The file replaces the previous one."""
         folder = self._root / study / _TABLES
-        old = list(folder.glob("events.*"))
+        old = list(folder.glob("events.out.tfevents.*"))
         writer = self._writer(str(folder))
         for table in tables:
             writer.add_event(self._event(time.time(), 0, self._text(table.name, table.markdown)))
