@@ -44,7 +44,7 @@ from .schema.source_sheet import SourceSheet, read_source_sheet
 from .schema.tables import TABLES, all_tables
 from .text.document import Diagnostics, Document, parse_document, read_document
 from .text.errors import StudyError, StudyFault, command_line
-from .text.key_synonyms import FORMER_TABLES, SYNONYMS
+from .text.key_synonyms import SYNONYMS
 from .text.strict_model import KEY_OWNERS, InvalidTableError, as_table, validate
 from .text.units import plural
 
@@ -368,9 +368,7 @@ def _check_tables(diagnostics: Diagnostics) -> None:
                 (table for table, each in [*KEY_OWNERS.items()] if name in each.keys_of_table()), None
             )
             is_key = owner is not None and not isinstance(data[name], Mapping | list)
-            if name in FORMER_TABLES:
-                place = f"; {FORMER_TABLES[name]}"
-            elif is_key:
+            if is_key:
                 place = f"; [{owner}] has this key: {owner}.{name}"
             else:
                 place = nearest_hint(SYNONYMS.get(name, name), all_tables())

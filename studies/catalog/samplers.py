@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -18,11 +18,6 @@ if TYPE_CHECKING:
 
 class TpeSettings(PartSettings):
     """The keys of `[search] sampler` for `tpe`."""
-
-    absent_keys: ClassVar = {
-        "constant_liar": "tpe counts points that still run as Optuna does by default",
-        **dict.fromkeys(("multivariate", "group"), "tpe chooses all dimensions jointly"),
-    }
 
     n_startup_trials: int = Field(default=10, ge=0)
     """the number of random points before the sampler proposes any"""

@@ -36,7 +36,6 @@ from ..schema.factors import (
 from ..schema.reported_metrics import course_fault, missing_metric, spending_fault
 from ..schema.settings import Level, Name
 from ..text.document import Diagnostics
-from ..text.key_synonyms import FORMER_NAMES
 from ..text.strict_model import InvalidTableError, StrictModel, class_faults, format_value, validate
 from ..text.toml_positions import KeyPath
 from ..text.units import listed
@@ -387,8 +386,6 @@ def _report_wrong_kind(
         message = f"missing key 'kind'; known: {', '.join(own)}"
     elif not isinstance(kind, str):
         message = f"expected one of {', '.join(map(repr, own))}, got {format_value(kind)}"
-    elif kind in FORMER_NAMES:
-        message = f"unknown kind '{kind}'; {FORMER_NAMES[kind]}"
     else:
         message = f"unknown kind '{kind}'{nearest_hint(kind, own)}"
         if (near := nearest(kind, own)) and (meant := find_kind(role, near)):

@@ -28,7 +28,7 @@ from pydantic_core.core_schema import no_info_before_validator_function
 from ...errors import ActivememError, nearest, nearest_hint, validation_fault
 from ...errors import hint as near_hint
 from ...plugins import Registry, contract_faults
-from .key_synonyms import ELSEWHERE, FORMER_NAMES, SYNONYMS
+from .key_synonyms import ELSEWHERE, SYNONYMS
 from .toml_positions import KeyPath
 from .units import listed, plural
 
@@ -40,9 +40,6 @@ class StrictModel(BaseModel):
     """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
-
-    absent_keys: ClassVar[Mapping[str, str]] = {}
-    """For names that are not keys of this table, a sentence on what holds instead."""
 
     @classmethod
     def keys_of_table(cls) -> Iterable[str]:
@@ -295,8 +292,6 @@ class NamedSettings(PartSettings):
 
 
 def _unknown_name(kind: str, name: str, names: Collection[str]) -> str:
-    if name in FORMER_NAMES:
-        return f"unknown {kind} '{name}'; {FORMER_NAMES[name]}"
     return (
         f"unknown {kind} '{name}'{nearest_hint(name, names) if names else ': no plug-in has registered any'}"
     )
@@ -447,8 +442,7 @@ def _unknown_key_hint(key: str, table: type[BaseModel], value: object) -> str:
     fields = (*(table.keys_of_table() if issubclass(table, StrictModel) else table.model_fields),)
     if synonym in fields:
         return f"; nearest: {synonym}"
-    told = {**ELSEWHERE, **(table.absent_keys if issubclass(table, StrictModel) else {})}
-    if key.lower() not in told:
+    if key.lower() not in ELSEWHERE:
         for name, field in table.model_fields.items():
             for reader in readers_in(field):
                 if reader.is_short and (example := reader.example(synonym, value)):
@@ -461,8 +455,8 @@ def _unknown_key_hint(key: str, table: type[BaseModel], value: object) -> str:
     if owners:
         what = "it" if synonym == key else synonym
         return f"; write {what} in {listed(owners, 'or')}, as in {owners[0]} = {{ {synonym} = … }}"
-    if key.lower() in told:
-        return f"; {told[key.lower()]}"
+    if key.lower() in ELSEWHERE:
+        return f"; {ELSEWHERE[key.lower()]}"
     tables = [name for name, model in [*KEY_OWNERS.items()] if synonym in model.keys_of_table()]
     if tables and not near_hint(key, fields):
         return f"; write {'it' if synonym == key else synonym} in [{tables[0]}]"

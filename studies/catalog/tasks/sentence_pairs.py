@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -186,10 +186,6 @@ class LabelledSequenceSettings(LabelledSettings):
 
 class TokenClassificationSettings(LabelledSettings):
     """Keys of `[task]` for the task token_classification."""
-
-    absent_keys: ClassVar = {
-        "tokens": "tokens are always separated by spaces, or elements of a list: remove tokens"
-    }
 
     @property
     def vocabulary(self) -> tuple[str, int]:

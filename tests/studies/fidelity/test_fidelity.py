@@ -101,8 +101,3 @@ def test_the_last_rung_is_reached_from_the_least_points_on():
     assert fidelity.planned(17) == [17, 5, 1]
     assert fidelity.planned(18, has_baseline=True) == [17, 5, 2]
     assert next(points for points in range(20) if fidelity.planned(points)[-1]) == fidelity.least_points == 9
-
-
-def test_hyperband_is_refused_with_what_to_write_instead(golden):
-    with golden.raises(StudyError):
-        load_study(SEARCH, ["search.scheduler.name=hyperband"])

@@ -21,8 +21,6 @@ class ListopsSettings(LengthTask):
     """
 
     shortest: ClassVar = 4
-    absent_keys: ClassVar = {"arguments": "a list of listops has at most 10 arguments"}
-
     lengths: Lengths = (500, 2000)
     """the shortest and the longest training expression; all lengths between are equally frequent"""
 

@@ -6,7 +6,7 @@ In the compression task, all symbols are decoded from the model's output at the 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, model_validator
 
@@ -44,12 +44,6 @@ _SPECIAL = {
 
 class MadSettings(SyntheticTask):
     """Keys of `[task]` for the task mad. The defaults are the paper's settings for in-context recall."""
-
-    absent_keys: ClassVar = {
-        "motif": "mad has keys and values of at most 3 symbols",
-        "noise": "in noisy_recall of mad a fifth of the pairs is noise",
-        "noise_vocab": "mad has 16 symbols of noise",
-    }
 
     problem: Literal[*_SPECIAL] = "in_context_recall"  # pyright: ignore[reportInvalidTypeForm]
     """the MAD task; in compression all symbols are decoded from the model's last position"""

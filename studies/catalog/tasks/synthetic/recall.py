@@ -39,11 +39,6 @@ class MqarSettings(SyntheticTask):
     A sequence has key-value pairs, and later each key again as a query for its value.
     """
 
-    absent_keys: ClassVar = {
-        "power_a": "a gap of g before a query of mqar has a probability proportional to g ** -0.99",
-        "random_non_queries": "the space between queries of mqar is 0",
-    }
-
     vocab: int = Field(default=8192, ge=4, le=1_000_000)
     """the number of symbols: 0, then keys up to half of them, then values"""
     length: int = Field(default=64, ge=4, le=1 << 20)
@@ -139,12 +134,6 @@ class InductionSettings(LengthTask):
 
 class NeedleSettings(LengthTask):
     """Keys of `[task]` for needle: repeat, at the end of a text, the digits hidden in it."""
-
-    absent_keys: ClassVar = {
-        "depths": "needle is tested at the depths 0, 25, 50, 75 and 100",
-        "digits": f"needle hides {DIGITS} digits",
-        "filler": "the text of needle repeats 24 words in a fixed cycle",
-    }
 
     lengths: Lengths = (64, 256)
     """the shortest and the longest training sequence; all lengths between are equally frequent"""

@@ -37,11 +37,6 @@ class ModularArithmeticSettings(LengthTask):
     A length includes the answer, so an input has one token less.
     """
 
-    absent_keys: ClassVar = {
-        "modulus": "modular_arithmetic counts modulo 5",
-        "products": "modular_arithmetic has sums, differences and products",
-    }
-
     def length_fault(self, length: int) -> str | None:
         return None if length >= 3 else "expected lengths of at least 3: a number, = and the answer"
 
