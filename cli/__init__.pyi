@@ -22,7 +22,6 @@ from .missing_results import note_stale_trials as note_stale_trials
 from .missing_results import require_readable as require_readable
 from .missing_results import require_results as require_results
 from .missing_results import train_command as train_command
-from .pages import pages_schema as pages_schema
 from .views.blocks import format_passport as format_passport
 from .views.datasets import format_datasets as format_datasets
 from .views.missing import cost_words as cost_words

@@ -11,9 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
-from pydantic import AliasPath, BeforeValidator, ConfigDict, Field, TypeAdapter, create_model
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
-from pydantic_core.core_schema import FloatSchema
+from pydantic import AliasPath, BeforeValidator, ConfigDict, Field, create_model
 
 from ..engine.corpora.availability import Availability
 from ..engine.inference.answers import Prediction
@@ -39,7 +37,6 @@ from ..studies.schema.source_sheet import Origin, SourcedSetting
 from ..studies.searches.points import BestPoint
 from ..studies.searches.words import RungCost, rung_costs
 from ..studies.text.errors import StudyError, StudyFault
-from .output import SCHEMA
 from .views.blocks import BlockPage
 from .views.catalog import MetricEntry, NameEntry, NameListPage, TaskEntry
 from .views.study_keys import KeysPage
@@ -472,26 +469,3 @@ _PAGES: Sequence[tuple[str, Any]] = (
 )
 PAGES: Mapping[str, type[Any]] = dict(_PAGES)
 """The class of each command's JSON output. For a command that prints JSON lines, it is that of a line."""
-
-
-class _NullableNumbers(GenerateJsonSchema):
-    """Generator of JSON Schemas in which numbers may be null. JSON has neither infinity nor NaN."""
-
-    def float_schema(self, schema: FloatSchema) -> JsonSchemaValue:
-        return super().float_schema(schema) | {"type": ["number", "null"]}
-
-
-def pages_schema() -> dict[str, Any]:
-    """Return a JSON Schema with a property for each command's JSON output."""
-    pages: list[tuple[str, JsonSchemaMode, TypeAdapter[Any]]] = [
-        (command, "serialization", TypeAdapter(page)) for command, page in PAGES.items()
-    ]
-    found, definitions = TypeAdapter.json_schemas(pages, schema_generator=_NullableNumbers)
-    numbered = {"properties": {"schema": {"const": SCHEMA}}, "required": ["schema"]}
-    return {
-        "$schema": GenerateJsonSchema.schema_dialect,
-        "title": "activemem --json",
-        "type": "object",
-        "properties": {command: {"allOf": [page, numbered]} for (command, _), page in found.items()},
-        **definitions,
-    }

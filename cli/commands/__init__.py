@@ -29,7 +29,6 @@ from . import (
     study_search,
     table,
 )
-from .catalog import agent_guide, json_schema
 from .report import serve
 
 __all__ = ["PANELS", "study_search"]
@@ -45,12 +44,7 @@ PANELS: Mapping[str, Mapping[str, typer.Typer | Callable[..., None]]] = {
         "serve": serve,
     },
     "Models and data": {"model": model.app, "probe": probe.app, "data": data.app},
-    "Look things up": {
-        "list": catalog.list_,
-        "show": catalog.show,
-        "agent-guide": agent_guide,
-        "json-schema": json_schema,
-    },
+    "Look things up": {"list": catalog.list_, "show": catalog.show, "agent-guide": catalog.agent_guide},
     "The machine": {"store": store.app, "config": config.app},
 }
 """Groups and commands by name, under the headings of `activemem --help`."""

@@ -1,4 +1,4 @@
-"""The commands `list` and `show` of the names that studies can use, `agent-guide` and `json-schema`."""
+"""The commands `list` and `show` of the names that studies can use, and `agent-guide`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from ... import cli
 from ...errors import ActivememError, hint
 from ...plugins import broken_plugins
 from ..json_output import print_json
@@ -103,10 +102,3 @@ def _check_kind(kind: str, known: Sequence[str] = KINDS) -> str:
 def agent_guide() -> None:
     """Print a guide for coding agents: how to plan and run studies."""
     print_stdout(files("activemem.cli").joinpath("agent_guide.md").read_text(encoding="utf-8").rstrip())
-
-
-def json_schema() -> None:
-    """Print one JSON Schema for the --json output of all commands, with a property for each."""
-    import json
-
-    print_stdout(json.dumps(cli.pages_schema(), indent=1, ensure_ascii=False))

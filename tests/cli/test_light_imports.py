@@ -55,7 +55,6 @@ def test_commands_load_no_more_than_they_need(run_python, tiny, tmp_path, monkey
         ("table", "render", "tiny", "--published"),
         ("claim", "check", "algorithmic"),
         ("config", "show"),
-        ("json-schema",),
         ("data", "list"),
         ("data", "check", "paradise-lost"),
     )
