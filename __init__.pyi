@@ -76,5 +76,12 @@ from .studies.schema.plugin_design import register_design as register_design
 from .studies.study import Study as Study
 from .studies.study import load_study as load_study
 from .studies.text.errors import StudyError as StudyError
+from .tracking.contract import Known as Known
+from .tracking.contract import TrackedEnd as TrackedEnd
+from .tracking.contract import TrackedTable as TrackedTable
+from .tracking.contract import TrackedTrial as TrackedTrial
+from .tracking.contract import Tracker as Tracker
+from .tracking.contract import TrackingError as TrackingError
+from .tracking.contract import register_tracker as register_tracker
 
 __version__: str

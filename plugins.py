@@ -53,7 +53,7 @@ SETTINGS_FILE_NAME = "activemem.toml"
 
 UNKNOWN_NAME = re.compile(
     r"\bunknown (?:block|task|metric|loss term|optimi[sz]er|schedule|callback|norm|position"
-    r"|sampler|scheduler|probe|table format|kind|design|name) '([^']*)'"
+    r"|sampler|scheduler|probe|table format|kind|design|tracker|name) '([^']*)'"
 )
 """The pattern of an error about a name that a plug-in may register."""
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from .. import reporting, storage
 from ..engine.core.resources import Gpus, Machine, gpus_fault
@@ -26,6 +26,7 @@ from ..studies.text.document import read_document
 from ..studies.text.errors import StudyError, StudyFault, fault_at
 from ..studies.text.strict_model import InvalidTableError, StrictModel, ValidationProblem, validate
 from ..studies.text.units import parse_duration
+from ..tracking.contract import TRACKERS
 from .environment import ENV_PREFIX, TOKEN_VARIABLE
 
 _RAY_ADDRESS = "RAY_ADDRESS"
@@ -39,7 +40,9 @@ class SettingsError(ActivememError):
 
 
 class TrackSettings(StrictModel):
-    """The folder or the server of each tracker (program that shows a running study)."""
+    """The folder or the server of each tracker (program that shows a running study), also of plug-ins."""
+
+    model_config = ConfigDict(extra="allow")
 
     tensorboard: str | None = Field(default=None, min_length=1)
     """TensorBoard's folder, relative to this file"""
@@ -49,6 +52,16 @@ class TrackSettings(StrictModel):
     """the folder for offline runs of Weights & Biases"""
     trackio: str | None = Field(default=None, min_length=1)
     """the folder for Trackio's databases"""
+
+    @model_validator(mode="after")
+    def check_others(self) -> TrackSettings:
+        """Raise ValueError for a name that no tracker has, and for a place of one that is no text."""
+        for name, place in (self.model_extra or {}).items():
+            if name not in TRACKERS:
+                raise ValueError(f"unknown tracker '{name}'{nearest_hint(name, TRACKERS)}")
+            if not (isinstance(place, str) and place):
+                raise ValueError(f"expected the folder or server of {name}, got {place!r}")
+        return self
 
 
 class MachineSettings(StrictModel):

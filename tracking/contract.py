@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TypeVar
 
 from ..errors import ActivememError, nearest_hint
+from ..plugins import OWN, PluginError, Registry, check_part, contract_faults, plugin_errors
 from ..storage.place import is_address
 
 Setting = str | float | bool
@@ -89,8 +92,7 @@ class Tracker(ABC):
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
         """Record the end of a trial, and close the trial. Its final metrics are called `final/NAME`."""
 
-    @abstractmethod
-    def pause(self, trial: TrackedTrial) -> None:
+    def pause(self, trial: TrackedTrial) -> None:  # noqa: B027 -- some trackers keep nothing open
         """Close a trial that resumes later or elsewhere."""
 
     @abstractmethod
@@ -112,8 +114,34 @@ def make_folder(place: str, purpose: str = "") -> Path:
     return Path(place)
 
 
-TRACKER_NAMES = ("tensorboard", "mlflow", "wandb", "trackio")
-"""The supported programs; an extra, a library and a file in `libraries` have the same names."""
+OpenTracker = Callable[[str], Tracker]
+"""Opens a tracker at a folder or server."""
+
+
+def _open_own(name: str, place: str) -> Tracker:
+    return import_module(f".libraries.{name}", __package__).open_tracker(place)
+
+
+TRACKERS: Registry[OpenTracker] = Registry(
+    "tracker", {name: partial(_open_own, name) for name in ("tensorboard", "mlflow", "wandb", "trackio")}
+)
+"""Every tracker by its name. Built-in ones have the name of an extra, a library and a file in `libraries`."""
+
+TrackerT = TypeVar("TrackerT", bound=Tracker)
+
+
+def register_tracker(name: str) -> Callable[[type[TrackerT]], type[TrackerT]]:
+    """Return a decorator that registers a subclass of Tracker under a name.
+
+    Its constructor takes the folder or server. Raise PluginError for a taken name, or an incomplete class.
+    """
+
+    def register(cls: type[TrackerT]) -> type[TrackerT]:
+        check_part(contract_faults(cls, Tracker))
+        TRACKERS.register(name, cls)
+        return cls
+
+    return register
 
 
 def open_trackers(places: Mapping[str, str]) -> dict[str, Tracker]:
@@ -122,8 +150,9 @@ def open_trackers(places: Mapping[str, str]) -> dict[str, Tracker]:
     opened: dict[str, Tracker] = {}
     for name, place in places.items() if not faults else ():
         try:
-            opened[name] = import_module(f".libraries.{name}", __package__).open_tracker(place)
-        except TrackingError as error:
+            with plugin_errors("tracker", name, TRACKERS[name]):
+                opened[name] = TRACKERS[name](place)
+        except (TrackingError, PluginError) as error:
             faults.append(f"{name}: {error}")
     if faults:
         for tracker in opened.values():
@@ -134,8 +163,10 @@ def open_trackers(places: Mapping[str, str]) -> dict[str, Tracker]:
 
 def library_fault(name: str) -> str | None:
     """Return why a tracker's library cannot be used here; None if it can."""
-    if name not in TRACKER_NAMES:
-        return f"there is no tracker '{name}'{nearest_hint(name, TRACKER_NAMES)}"
+    if name not in TRACKERS:
+        return f"unknown tracker '{name}'{nearest_hint(name, TRACKERS)}"
+    if TRACKERS.owner(name) != OWN:
+        return None
     if (found := find_spec(name)) is None or found.origin is None:  # a folder `wandb` here is not the library
         return f"{name}: its library is not installed; install it: pip install 'activemem[{name}]'"
     return None

@@ -216,8 +216,13 @@ def export(
     study: StudyName,
     *,
     to: Annotated[
-        Literal["tensorboard", "mlflow", "wandb", "trackio", "optuna"],
-        typer.Option("--to", help="The program to which the study is exported."),
+        str,
+        typer.Option(
+            "--to",
+            metavar="PROGRAM",
+            help="The program to which the study is exported: tensorboard, mlflow, wandb, trackio, optuna "
+            "or the tracker of a plug-in.",
+        ),
     ],
     out: Annotated[
         str,

@@ -217,6 +217,6 @@ def test_folders_of_trackers_are_relative_to_the_settings_file(tmp_path):
         load_settings()
     assert str(caught.value) == (
         f"{tmp_path}/activemem.toml: 1 fault\n\n"
-        '  2 | tensorbord = "runs"\n'
-        "      ^^^^^^^^^^  unknown key 'tensorbord'; nearest: tensorboard"
+        "  1 | [track]\n"
+        "      ^^^^^^^  unknown tracker 'tensorbord'; nearest: tensorboard"
     )

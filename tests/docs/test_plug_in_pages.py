@@ -22,8 +22,8 @@ PAGES = (
 )
 PAGE = "".join((FOLDER / f"{name}.md").read_text(encoding="utf-8") for name in PAGES)
 FILES = dict(re.findall(r"^```(?:python|toml)\n# (\S+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
-BLOCK, CENTRED, COMMANDS, RECALL, BOTTLES, MOVING, QUIET, PROBING, ORG, SEARCHING, KINDS, DESIGN = re.findall(
-    r"^```\n(activemem .*?)^```$", PAGE, re.DOTALL | re.MULTILINE
+BLOCK, CENTRED, COMMANDS, RECALL, BOTTLES, MOVING, QUIET, PROBING, ORG, SEARCHING, TRACKER, KINDS, DESIGN = (
+    re.findall(r"^```\n(activemem .*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 )
 
 ADAM = {"name": "adam", "lr": 0.01}
@@ -178,6 +178,25 @@ def test_a_search_is_sampled_and_given_up_by_a_plug_in(folder):
     assert re.search(r"^  greedy +Bergstra et al. 2011 · searching.py$", samplers.stdout, re.MULTILINE)
     assert re.search(r"^  patient +here · searching.py$", schedulers.stdout, re.MULTILINE)
     assert re.search("4 of 4 trials done|pruned by patient", run.stderr)
+
+
+def test_a_tracker_gets_each_epoch_once(folder):
+    (folder / "activemem.toml").write_text(
+        'plugins = ["jsonl.py"]\ntrack = { jsonl = "runs" }\n', encoding="utf-8"
+    )
+    run = command(folder, KINDS.splitlines()[0])
+    assert run.returncode == 0, run.stderr
+    files = sorted(folder.glob("runs/ends/*.jsonl"))
+    lines = [[json.loads(line) for line in file.read_text().splitlines()] for file in files]
+    assert [[each.get("epoch") for each in trial] for trial in lines] == [[1, 2, None]] * 4
+    assert {trial[-1]["status"] for trial in lines} == {"done"}
+    assert (folder / "runs/ends/ends.csv").exists()
+    again = command(
+        folder, TRACKER.splitlines()[1].replace("found", "ends").replace("searching.py", "extremes.py")
+    )
+    assert "0 trials" in again.stdout, again.stdout + again.stderr
+    unknown = command(folder, "activemem study export ends --to jsnl --out runs")
+    assert "unknown tracker 'jsnl'; nearest: jsonl" in unknown.stderr
 
 
 @pytest.mark.heavy
