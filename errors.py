@@ -53,7 +53,6 @@ ActivememError              a ValueError
     get or restore the files
         DataError           data that are missing or altered          activemem.engine.corpora.files
         ModelFileError      a model file that cannot be used          activemem.engine.core.models
-        WeightsError        released weights that do not fit          activemem.blocks.models.released_weights
         WeightRoleError     invalid roles of weights                  activemem.blocks.core.initialisation
         NodeError           unfit nodes of a cluster                  activemem.engine.run.cluster_nodes
         StoreError          an invalid store or row                   activemem.storage.errors

@@ -14,11 +14,6 @@ from .core.block import Block, BuildError, Context, build_block, register_block
 from .core.initialisation import Embedding, Initialisable, Linear
 from .core.transducer import State, Transducer
 from .models.model import Model, TransductionModel, build
-from .models.released_weights import (
-    WeightsError,
-    adaptive_span_symbols,
-    load_adaptive_span_weights,
-)
 
 __all__ = [
     "Block",
@@ -31,12 +26,9 @@ __all__ = [
     "State",
     "Transducer",
     "TransductionModel",
-    "WeightsError",
-    "adaptive_span_symbols",
     "build",
     "build_block",
     "layers",
-    "load_adaptive_span_weights",
     "register_block",
     "transducers",
 ]

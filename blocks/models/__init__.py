@@ -1,7 +1,6 @@
 """Models: a body with embeddings before it and an output layer after it.
 
 `model` has the models of recipes and `build`. `adaptive_softmax` is for large vocabularies.
-`released_weights` loads weights saved by the program of the all-attention paper.
 """
 
 from ...lazy_exports import lazy_exports

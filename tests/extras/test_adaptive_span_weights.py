@@ -3,11 +3,12 @@
 import pytest
 import torch
 
-from activemem.blocks import WeightsError, adaptive_span_symbols, build, load_adaptive_span_weights
+from activemem import ActivememError, build, load_plugin
 from activemem.blocks.core import StreamState
 
 from .adaptive_span_program import Program, random_weights
 
+released = load_plugin("adaptive_span_weights")
 VOCAB, WIDTH, HEADS, SPAN, RAMP = 23, 16, 2, 12, 4
 CUTS = (5, 11)
 SIZES = {"vocab": VOCAB, "width": WIDTH, "heads": HEADS, "layers": 2, "span": SPAN}
@@ -63,7 +64,7 @@ def blocks():
 def test_a_stream_gets_the_probabilities_that_the_program_gives_it(recipe, layout, settings, dtype, tmp_path):
     weights = random_weights(**{**SIZES, **layout})
     model = build(recipe, **{**AROUND, **settings}).to(dtype).eval()
-    load_adaptive_span_weights(model, saved(tmp_path / "program.pt", weights))
+    released.load_adaptive_span_weights(model, saved(tmp_path / "program.pt", weights))
     program = Program(weights, heads=HEADS, ramp=RAMP, cutoffs=layout.get("cutoffs", ()), dtype=dtype)
     stream, scored = StreamState(), StreamState()
     for block in blocks():
@@ -78,7 +79,7 @@ def test_a_stream_gets_the_probabilities_that_the_program_gives_it(recipe, layou
 def test_every_number_of_a_file_is_in_the_model_once(tmp_path):
     weights = random_weights(**SIZES, vectors=6, cutoffs=CUTS)
     model = build(ALL_ATTN, **{**AROUND, **CLUSTERS, **TIED})
-    load_adaptive_span_weights(model, saved(tmp_path / "program.pt", weights))
+    released.load_adaptive_span_weights(model, saved(tmp_path / "program.pt", weights))
     distinct = {id(each): each for name, each in weights.items() if not name.endswith("mask_template")}
     ours = torch.cat([each.detach().flatten() for each in model.parameters()])
     theirs = torch.cat([each.flatten() for each in distinct.values()])
@@ -89,8 +90,8 @@ def test_the_weights_alone_are_read_too(tmp_path):
     weights = random_weights(**SIZES, vectors=6)
     torch.save({name.removeprefix("module."): each for name, each in weights.items()}, tmp_path / "alone.pt")
     first, second = (build(ALL_ATTN, **AROUND) for _ in range(2))
-    load_adaptive_span_weights(first, tmp_path / "alone.pt")
-    load_adaptive_span_weights(second, saved(tmp_path / "whole.pt", weights))
+    released.load_adaptive_span_weights(first, tmp_path / "alone.pt")
+    released.load_adaptive_span_weights(second, saved(tmp_path / "whole.pt", weights))
     assert all(ours.equal(other) for ours, other in zip(first.parameters(), second.parameters(), strict=True))
 
 
@@ -102,8 +103,8 @@ def test_weights_that_do_not_fit_are_reported_together_and_leave_the_model_uncha
     weights["module.out_emb.out_projs.1"] = torch.zeros(WIDTH, 4)
     model = build(ALL_ATTN, **{**AROUND, **CLUSTERS, **TIED})
     before = [each.detach().clone() for each in model.parameters()]
-    with golden.raises(WeightsError):
-        load_adaptive_span_weights(model, saved(tmp_path / "program.pt", weights))
+    with golden.raises(ActivememError):
+        released.load_adaptive_span_weights(model, saved(tmp_path / "program.pt", weights))
     assert all(ours.equal(kept) for ours, kept in zip(model.parameters(), before, strict=True))
 
 
@@ -115,8 +116,8 @@ def test_a_model_that_the_program_does_not_have_is_refused_with_all_reasons(gold
         vocab=9,
         output_bias=False,
     )
-    with golden.raises(WeightsError):
-        load_adaptive_span_weights(model, "nothing.pt")
+    with golden.raises(ActivememError):
+        released.load_adaptive_span_weights(model, "nothing.pt")
 
 
 def test_a_file_that_holds_no_weights_is_reported(tmp_path):
@@ -128,8 +129,8 @@ def test_a_file_that_holds_no_weights_is_reported(tmp_path):
         ("text.pt", "cannot be read"),
         ("none.pt", "No such file"),
     ):
-        with pytest.raises(WeightsError, match=f"{name}.* {told}"):
-            load_adaptive_span_weights(model, tmp_path / name)
+        with pytest.raises(ActivememError, match=f"{name}.* {told}"):
+            released.load_adaptive_span_weights(model, tmp_path / name)
 
 
 LINES = ["b a c", "a b", "d b"]
@@ -143,7 +144,7 @@ def test_symbols_are_numbered_as_they_appear_or_by_frequency_the_last_first(by_f
     words = [word for line in LINES for word in [*line.split(), "<eos>"]]
     ours = ["<eos>", "a", "b", "c", "d"]
     tokens = torch.tensor([ours.index(word) for word in words])
-    numbers = adaptive_span_symbols(tokens, by_frequency=by_frequency)
+    numbers = released.adaptive_span_symbols(tokens, by_frequency=by_frequency)
     assert [theirs[number] for number in numbers[tokens].tolist()] == words
     if by_frequency:  # as the program sorts them
         counts = {word: words.count(word) for word in dict.fromkeys(words)}
@@ -151,5 +152,5 @@ def test_symbols_are_numbered_as_they_appear_or_by_frequency_the_last_first(by_f
 
 
 def test_a_symbol_that_the_text_lacks_has_no_number(golden):
-    with golden.raises(WeightsError):
-        adaptive_span_symbols(torch.tensor([0, 3, 1]), by_frequency=False)
+    with golden.raises(ActivememError):
+        released.adaptive_span_symbols(torch.tensor([0, 3, 1]), by_frequency=False)

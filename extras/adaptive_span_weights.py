@@ -1,4 +1,4 @@
-"""Loader for the released weights of the all-attention paper.
+"""Loader for the released weights of the all-attention paper, which registers nothing.
 
 Sukhbaatar et al. 2019 (facebookresearch/adaptive-span). The program's all-attention layer is `all_attn`, and
 its Transformer layer is `sa(pos=relative) >> ff`. All layers share a vector for each distance.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,17 +18,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...errors import ActivememError
-from ...grammar import nodes, render
-from ...grammar.vocabulary.spec import as_int, spec_of
-from ..core.residual_stack import Sublayer
-from ..layers.all_attention import AllAttention
-from ..layers.attention import WindowedSelfAttention
-from ..layers.feedforward import FeedForward
-from .model import Model
+from activemem import ActivememError
 
-_Attention = AllAttention | WindowedSelfAttention
-_ATTENTION = (AllAttention, WindowedSelfAttention)
+Model = Part = Any
+"""A model of `activemem.build`, or one of its parts, which are read by their names."""
 
 _PREFIX = "module."  # prefix of all names, from the module of parallel training
 
@@ -150,29 +144,29 @@ def _config_faults(model: Model) -> Iterator[str]:
             yield f"expected {name}={value}, got {getattr(settings, name)}"
 
 
-_SIZES = ("N", "filter", "span", "heads", "adaptive", "ramp")
-"""The settings of blocks that the released program has; it has others only with their defaults."""
+_SIZES = ("N", "filter", "span", "heads", "head_width", "adaptive", "ramp")
+"""The arguments of blocks that the released program has; it has others only with their defaults."""
 
 
 def _body_faults(model: Model) -> Iterator[str]:
-    width, spans = model.config.settings.d_model, set[nodes.Value]()
-    for node in dict.fromkeys(nodes.walk(model.recipe.root)):
-        if isinstance(node, nodes.SumNode | nodes.TiedNode):
-            yield f"expected no sum and no tied weights, got {render(node)}"
-        elif isinstance(node, nodes.BlockNode) and node.name not in ("all_attn", "sa", "ff"):
-            yield f"expected all_attn, or sa and ff, got {render(node)}"
-        elif isinstance(node, nodes.BlockNode):
-            spec = spec_of(node.name)
-            given = spec.settings(node)
-            wanted: dict[str, Any] = {each.name: each.default for each in spec.parameters}
-            if "heads" in given:
-                spans.add(given["span"])
-                wanted |= {"pos": "relative", "head_width": width / as_int(given, "heads")}
-            for name, value in given.items():
-                if name not in _SIZES and value != wanted[name]:
-                    yield f"{node.name}: expected {name}={render(wanted[name])}, got {render(value)}"
+    text, spans = model.recipe.text, set[str]()
+    if re.search(r"\+|\btied\(", text):
+        yield f"expected no sum and no tied weights, got {text}"
+    # the canonical text leaves out arguments with their defaults
+    for name, arguments in dict.fromkeys(re.findall(r"\b([a-z_]\w*)(?:\(([^()]*)\))?", text)):
+        given = dict(each.split("=") for each in arguments.split(", ") if "=" in each)
+        if name not in ("all_attn", "sa", "ff"):
+            yield f"expected all_attn, or sa and ff, got {name}"
+            continue
+        if name != "ff":
+            spans.add(given.get("span", "its default"))
+        if name == "sa" and given.pop("pos", "none") != "relative":
+            yield "sa: expected pos=relative"
+        yield from (
+            f"{name}: expected no {key}, got {key}={given[key]}" for key in given if key not in _SIZES
+        )
     if len(spans) != 1:
-        yield f"expected attention with one span, got {', '.join(map(str, spans)) or 'none'}"
+        yield f"expected attention with one span, got {', '.join(sorted(spans)) or 'none'}"
 
 
 def _tensors(model: Model) -> Iterator[_Tensor]:
@@ -182,10 +176,9 @@ def _tensors(model: Model) -> Iterator[_Tensor]:
     else:
         yield from _same(model.embedding, "in_emb", "embedding")
         yield from _same(model.output, "out_emb", "output")
-    parts = _parts(model)
-    place, first = next((place, each) for place, each in enumerate(parts) if isinstance(each, _ATTENTION))
+    parts = [layer.part for layer in model.body.layers]
+    place, first = next((place, each) for place, each in enumerate(parts) if hasattr(each, "window"))
     positions = first.window.positions
-    assert positions is not None, "an attention without positions"
     yield _Tensor(
         name="key_pe",
         shape=(1, *positions.weight.T.shape),
@@ -194,20 +187,15 @@ def _tensors(model: Model) -> Iterator[_Tensor]:
     )
     number = -1
     for place, layer in enumerate(model.body.layers):
-        ours, norm, part = f"body.layers.{place}", cast("Sublayer", layer).norm, parts[place]
-        assert norm is not None, "a sub-layer without a norm in a model with post-norm"
-        if isinstance(part, FeedForward):
+        ours, norm, part = f"body.layers.{place}", layer.norm, parts[place]
+        if not hasattr(part, "window"):  # feed-forward
             yield from _same(norm, f"layers.{number}.norm2", f"{ours}.norm")
             yield from _same(part.inner, f"layers.{number}.ff.fc1", f"{ours}.part.inner")
             yield from _same(part.outer, f"layers.{number}.ff.fc2", f"{ours}.part.outer")
-        elif isinstance(part, _ATTENTION):
+        else:
             number += 1
             yield from _same(norm, f"layers.{number}.norm1", f"{ours}.norm")
             yield from _attention(part, f"layers.{number}.attn", f"{ours}.part")
-
-
-def _parts(model: Model) -> list[nn.Module]:
-    return [cast("Sublayer", layer).part for layer in model.body.layers]
 
 
 def _clustered_ends(model: Model) -> Iterator[_Tensor]:
@@ -238,10 +226,10 @@ def _clustered_ends(model: Model) -> Iterator[_Tensor]:
         yield _Tensor(name=name, shape=shape, ours=ours, convert=lambda rows: rows.flip(0))
 
 
-def _attention(part: _Attention, theirs: str, ours: str) -> Iterator[_Tensor]:
+def _attention(part: Part, theirs: str, ours: str) -> Iterator[_Tensor]:
     """Yield the projections, persistent vectors and spans of an attention block."""
-    width = part.output.weight.shape[0]
-    if isinstance(part, AllAttention):
+    width, persistent = part.output.weight.shape[0], getattr(part, "persistent", None)
+    if hasattr(part, "key_value"):  # all-attention
         places = {"query": "query", "key": "key_value", "val": "key_value", "out": "output"}
     else:
         places = {"query": "qkv", "key": "qkv", "val": "qkv", "out": "output"}
@@ -250,7 +238,6 @@ def _attention(part: _Attention, theirs: str, ours: str) -> Iterator[_Tensor]:
             name=f"{theirs}.proj_{kind}.weight", shape=(width, width), ours=f"{ours}.{place}.weight"
         )
     spans, inner = part.window.spans, f"{theirs}.attn"
-    persistent = part.persistent if isinstance(part, AllAttention) else None
     if persistent is not None:
         heads, count, head_width = persistent.keys.shape
         vectors = f"{inner}.persistent_memory"
