@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from activemem.blocks import Context, build_block
 from activemem.blocks.core.initialisation import initialise
-from activemem.blocks.layers import attention, window_attention
+from activemem.blocks.layers import attention
 from activemem.blocks.layers.convolutions import Convolution
 from activemem.blocks.testing.fixtures import parse_block
 from activemem.engine.core.process import prepare_cpu
@@ -75,7 +75,7 @@ def convolutions(width: int, k: int, length: int, *, batch: int = BATCH) -> None
 
 
 def attentions(text: str, length: int, *, batch: int = BATCH, width: int = 128) -> None:
-    """Compare plain products with torch's fused kernel, or with tiles if the block has a window."""
+    """Compare plain products with torch's fused kernel."""
     block = build_block(parse_block(text), Context(config=configure(d_model=width, causal=True, dropout=0.0)))
     initialise(block, torch.Generator().manual_seed(0))
     x = torch.randn(batch, length, width, requires_grad=True)
@@ -84,16 +84,12 @@ def attentions(text: str, length: int, *, batch: int = BATCH, width: int = 128) 
         """Return a function that runs the block with other limits of the attention code."""
 
         def step() -> Tensor:
-            module = window_attention if "span" in text else attention
-            with patch.multiple(module, **limits):
+            with patch.multiple(attention, **limits):
                 return block(x)
 
         return step
 
-    if "span" in text:
-        ways = {"products": by(MAX_WHOLE_SCORES=ALL), "tiles": by(MAX_WHOLE_SCORES=0)}
-    else:
-        ways = {"products": by(MAX_UNFUSED_LENGTH=ALL), "fused": by(MAX_UNFUSED_LENGTH=0)}
+    ways = {"products": by(MAX_UNFUSED_LENGTH=ALL), "fused": by(MAX_UNFUSED_LENGTH=0)}
     found = median_ms({"ours": lambda: block(x), **ways}, [x, *block.parameters()])
     report(f"{text} L {length} batch {batch}", found)
 
@@ -118,7 +114,7 @@ def main() -> None:
     for width, heads in ((32, "heads=2, head_width=16"), (128, "heads=8")):
         for length in (5, 10, 20, 40, 64, 128):
             attentions(f"sa({heads})", length, width=width)
-    for more in ("span=64", "span=256", "span=1024", "pos=alibi", "pos=t5"):
+    for more in ("pos=alibi", "pos=t5"):
         for length, batch in ((64, 8), (128, 8), (256, 8), (512, 4), (1024, 2)):
             attentions(f"sa({more})", length, batch=batch)
 

@@ -1,7 +1,7 @@
 """Layers: modules that map a sequence to a sequence of the same length or to a vector.
 
 - `attention`, `attention_variants` and `all_attention` attend. `window_attention` limits them to windows,
-  which `windows` computes.
+  which `window_products` computes.
 - `convolutions` and `recurrent` are the active memories.
 - `long_convolutions` convolves each channel separately.
 - `matrix_states` and `vector_states` are recurrences: their state is a matrix for each head, or a vector for

@@ -28,7 +28,7 @@ from .window_attention import (
     split_heads,
     uniform_linear,
 )
-from .windows.pieces import capped
+from .window_products import capped
 
 MAX_UNFUSED_LENGTH = 64
 """The number of keys up to which a CPU uses plain products and keeps their weights."""

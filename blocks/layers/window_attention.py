@@ -16,8 +16,7 @@ from ...grammar.vocabulary.attention import Window
 from ..core.block import Block, Context
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, Linear, WeightRole, roles
-from .windows.pieces import (
-    Kept,
+from .window_products import (
     QueryChunk,
     WindowForm,
     WindowInputs,
@@ -25,14 +24,9 @@ from .windows.pieces import (
     masked_score,
     window_products,
 )
-from .windows.tiles import window_tiles
 
 GRANULARITY = 64
 """Adaptive spans are rounded up to a multiple of this number of tokens."""
-
-MAX_WHOLE_SCORES = 512
-"""The number of scores per query up to which a CPU uses plain products of all heads; above it, it uses
-tiles."""
 
 
 def uniform_linear(inputs: int, outputs: int | Sequence[int], *, maps: int = 1) -> Linear:
@@ -177,26 +171,15 @@ class WindowAttention(nn.Module):
             pos_values=self.window.pos_values,
             first_sees_nothing=extra is None and self.window.min_distance > 0,
             cap=self.cap,
-            # factors are scaled already
-            kept_scale=self.dropout.scale if kept and not kept[0].is_floating_point() else 1.0,
+            kept_scale=self.dropout.scale,
         )
-        return compute_window(form, given, kept)
+        return window_products(form, given, kept)
 
     def _draw(self, pieces: Sequence[QueryChunk], given: WindowInputs) -> list[Tensor]:
         heads, batch = given.q.shape[:2]
         sizes = ((piece.query_count, piece.key_count + given.num_extra) for piece in pieces)
         drawn = (self.dropout.draw_mask(torch.Size((heads, batch, *size)), like=given.q) for size in sizes)
         return [each for each in drawn if each is not None]
-
-
-def compute_window(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
-    """Compute window attention (heads, batch, queries, head_width) by the fastest method."""
-    if given.q.device.type in ("cpu", "meta") and not torch.compiler.is_compiling():
-        most_scores = max(piece.key_count for piece in form.pieces) + given.num_extra  # scores of any query
-        lowered = given.q.device.type == "cpu" and torch.is_autocast_enabled("cpu")
-        if not form.cap and most_scores > MAX_WHOLE_SCORES and not lowered:
-            return window_tiles(form, given, kept)
-    return window_products(form, given, kept)
 
 
 def build_window_attention(

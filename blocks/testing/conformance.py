@@ -56,7 +56,7 @@ LENGTHS = (8, 1, 3, 7)
 """The valid lengths of a padded batch."""
 
 LONG_LENGTHS = (257, 64, 127, 128, 129, 130, 160)
-"""The lengths of long sequences, around the sizes of chunks and tiles; the first is the longest."""
+"""The lengths of long sequences, around the sizes of chunks; the first is the longest."""
 
 
 PIECES = ((1,) * 29, (7, 7, 7, 7, 1), (1, 2, 5, 21), (20, 6, 2, 1))

@@ -90,7 +90,7 @@ GRADIENT_LENGTHS = (1, 2, 9, 33, 130)
 ALL_LENGTHS_TO, LONGER_LENGTHS = 130, (160, 257)
 """Outputs are compared with a reference at each length up to the first, and at these longer lengths.
 
-The first is longer than two chunks of any block, the last than two tiles.
+The first is longer than two chunks of any block, the last than two pieces of window attention.
 """
 
 

@@ -11,8 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from activemem.blocks import build
 from activemem.blocks.core import PairPositions, build_distance_bias, initialise
-from activemem.blocks.layers import AdaptiveSpans, WindowedBlock, turn
-from activemem.blocks.layers.windows import pieces as window_pieces
+from activemem.blocks.layers import AdaptiveSpans, WindowedBlock, turn, window_products
 from activemem.blocks.testing import (
     CHECKS,
     STEP_CHECKS,
@@ -95,7 +94,7 @@ def test_a_sequence_in_pieces_is_the_same_sequence(text, causal, monkeypatch):
     block, x, mask = learnt(text, causal=causal), random_sequences(2, 23), prefix_mask([23, 17], 23)
     whole = block(x, mask)[mask]
     for size in (2, 7, 22):
-        monkeypatch.setattr(window_pieces, "CHUNK_LENGTH", size)
+        monkeypatch.setattr(window_products, "CHUNK_LENGTH", size)
         torch.testing.assert_close(block(x, mask)[mask], whole, rtol=1e-11, atol=1e-11)
 
 

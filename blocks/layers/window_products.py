@@ -1,7 +1,6 @@
-"""Attention within a window: its inputs, and its plain computation.
+"""The computation of attention within a window, by matrix products over pieces of the queries.
 
-A distance is measured from a query back to a key, negative for keys to its right. The plain computation uses
-matrix products, which work on any device and in any transformation.
+A distance is measured from a query back to a key, negative for keys to its right.
 """
 
 from __future__ import annotations
@@ -138,11 +137,6 @@ class WindowForm:
         return self.first_sees_nothing and piece.start == 0
 
 
-Kept = Sequence[Tensor]
-"""Dropout masks or factors for the weights of each piece (heads, batch, queries, keys and extra keys); empty
-for none."""
-
-
 def skew(by_distance: Tensor, piece: QueryChunk, padding: float | None = None) -> Tensor:
     """Reshape scores by distance (…, queries, distances) to scores by key (…, queries, keys).
 
@@ -175,8 +169,12 @@ def masked_score(scores: Tensor) -> float:
     return torch.finfo(scores.dtype).min / 4
 
 
-def window_products(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
-    """Return the output for each query, (heads, batch, queries, head_width), by plain products."""
+def window_products(form: WindowForm, given: WindowInputs, kept: Sequence[Tensor] = ()) -> Tensor:
+    """Return the output for each query, (heads, batch, queries, head_width).
+
+    `kept` has a dropout mask for the weights of each piece (heads, batch, queries, keys and extra keys); it
+    is empty without dropout.
+    """
     found: list[Tensor] = []
     for number, piece in enumerate(form.pieces):
         rows = slice(piece.start - given.past, piece.stop - given.past)
@@ -190,8 +188,7 @@ def window_products(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> T
             scores = torch.cat([scores, _of_heads(q, given.extra_keys.transpose(1, 2))], -1)
         weights = torch.softmax(scores, -1)
         if kept:
-            weights = weights * kept[number]
-            weights = weights if form.kept_scale == 1.0 else weights * form.kept_scale
+            weights = weights * kept[number] * form.kept_scale
         found.append(_values(form, given, weights, piece))
     return found[0] if len(found) == 1 else torch.cat(found, 2)
 

@@ -1,1 +1,0 @@
-from .pieces import window_products as window_products
