@@ -29,7 +29,6 @@ from ..vocabularies.texts import (
     LineLayout,
     TextVocabulary,
     TextWordVocabulary,
-    UnitVocabulary,
     ensure_final_newline,
 )
 from ..vocabularies.tokenizers import JsonTokenizer, library_version
@@ -129,7 +128,7 @@ def _place_of_corpus(task: LanguageModelSettings, folder: Path) -> Path:
 
 def _vocabulary(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: Path) -> TextVocabulary:
     """Return the vocabulary of a corpus: learnt from it, a pretrained tokenizer, or its alphabet."""
-    kind, content, pattern = task.tokens, corpus.alphabet, ""
+    documents, options = isinstance(task.corpus, OwnDocuments), dict[str, Any]()
     if task.tokens in _LEARNT:
         kind, name = _LEARNT[task.tokens]
         content = (place / name).read_bytes()
@@ -137,14 +136,15 @@ def _vocabulary(corpus: Corpus, task: LanguageModelSettings, folder: Path, place
         dataset = tokenizer_dataset(task.tokenizer)
         source = own_source(task.tokenizer.sha256)
         kind, content = task.tokenizer.form, read_source(dataset, source, dataset_folder(dataset, folder))
-        pattern = bytes.fromhex(task.tokenizer.pattern).decode()
-    return load_text_vocabulary(
-        kind,
-        content,
-        separated=corpus.pretokenized,
-        pattern=pattern,
-        documents=isinstance(task.corpus, OwnDocuments),
-    )
+    else:
+        kind, content = "bytes" if documents else "characters", corpus.alphabet
+    if kind == "bpe":
+        options["separated"] = corpus.pretokenized
+    if kind in ("json", "ranks"):
+        options["documents"] = documents
+    if kind == "ranks" and task.tokenizer is not None:
+        options["pattern"] = bytes.fromhex(task.tokenizer.pattern).decode()
+    return load_text_vocabulary(kind, content, **options)
 
 
 def _write(corpus: Corpus, task: LanguageModelSettings, folder: Path, place: Path) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def _write_documents(
         texts = (text for name, text in _iter_documents(documents, folder) if name in names)
         (place / _LEARNT["byte_bpe"][1]).write_bytes(JsonTokenizer.learn(texts, task.pieces).content())
     vocabulary = _vocabulary(corpus, task, folder, place)
-    assert isinstance(vocabulary, UnitVocabulary), "words and pieces of lines would lose line breaks"
+    assert vocabulary.documents, "words and pieces of lines would lose line breaks"
     waiting: dict[str, list[bytes]] = {name: [] for name in (*names, "dev", "test")}
     layouts = {name: LineLayout() for name in waiting}
     with ExitStack() as stack:

@@ -30,6 +30,18 @@ _OF_SENTENCES: dict[str, type[SentenceVocabulary]] = {
     )
 }
 
+_OF_TEXTS: dict[str, type[TextVocabulary]] = {
+    each.kind: each
+    for each in (
+        ByteTokenizer,
+        CharacterVocabulary,
+        JsonTokenizer,
+        RankTokenizer,
+        TextPieceVocabulary,
+        TextWordVocabulary,
+    )
+}
+
 
 def learn_vocabulary(kind: str, sentences: Iterable[str], size: int) -> SentenceVocabulary:
     """Learn a vocabulary from sentences. Raise DataError if `size` does not suit these sentences."""
@@ -42,37 +54,23 @@ def load_vocabulary(kind: str, content: bytes) -> SentenceVocabulary:
 
 
 def load_text_vocabulary(
-    kind: str, content: bytes, *, separated: bool = False, pattern: str = "", documents: bool = False
+    kind: str,
+    content: bytes,
+    **options: Any,  # noqa: ANN401 -- a class's own
 ) -> TextVocabulary:
-    """Restore a vocabulary of texts from the bytes that its method `content` returned.
-
-    `separated` says that the text to split into pieces has separated punctuation already, as WikiText has.
-    `pattern` splits a text for a file of ranks. With `documents` the mark ends a document, and a line break
-    is a character like any other.
-    """
-    match kind:
-        case "words":
-            return TextWordVocabulary(content)
-        case "bpe":
-            return TextPieceVocabulary(content, separated=separated)
-        case "json":
-            return JsonTokenizer(content, documents=documents)
-        case "ranks":
-            return RankTokenizer(content, pattern, documents=documents)
-        case _:
-            return ByteTokenizer() if documents else CharacterVocabulary(content)
+    """Restore a vocabulary of texts from its `content` and its `options`."""
+    return _OF_TEXTS[kind].restore(content, **options)
 
 
 def vocabulary_from_dict(record: Mapping[str, Any]) -> SentenceVocabulary:
     """Restore a vocabulary of sentences from the dictionary that its method `to_dict` returned."""
-    return load_vocabulary(record["kind"], _content(record))
+    return load_vocabulary(**_restored(record))
 
 
 def text_vocabulary_from_dict(record: Mapping[str, Any]) -> TextVocabulary:
     """Restore a vocabulary of texts from the dictionary that its method `to_dict` returned."""
-    options = {key: record[key] for key in ("separated", "pattern", "documents") if key in record}
-    return load_text_vocabulary(record["kind"], _content(record), **options)
+    return load_text_vocabulary(**_restored(record))
 
 
-def _content(record: Mapping[str, Any]) -> bytes:
-    return base64.b64decode(record["content"], validate=True)
+def _restored(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {**record, "content": base64.b64decode(record["content"], validate=True)}

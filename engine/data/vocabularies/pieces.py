@@ -12,11 +12,11 @@ from ....studies.catalog.tasks.language_model import combining_marks, word_patte
 from ....studies.own_data.summary import MIN_PIECES
 from ...corpora.files import DataError
 from .sentences import SentenceVocabulary
-from .texts import UnitVocabulary, split_lines
-from .vocabulary import END, PADDING, START, UNKNOWN
+from .texts import TextVocabulary, decoded, split_lines
+from .vocabulary import END, PADDING, START, UNKNOWN, Vocabulary
 
 if TYPE_CHECKING:
-    import sentencepiece
+    pass
 
 NORMALISATION = 2
 """The version of the normalisation of lines. It grows when the output of the normalisation changes."""
@@ -25,17 +25,31 @@ _PROTECTED = r"<unk>|@[-,.]@"
 _MAX_CHARACTERS = 2_000  # characters of a line that are encoded at a time
 
 
-class PieceVocabulary(SentenceVocabulary):
+class _Pieces(Vocabulary):
+    """Vocabulary of a model of SentencePiece."""
+
+    kind = "bpe"
+
+    def __init__(self, model: bytes) -> None:
+        import sentencepiece  # noqa: PLC0415  most vocabularies do not need it
+
+        self._model, self._processor = model, sentencepiece.SentencePieceProcessor()
+        self._processor.LoadFromSerializedProto(model)
+
+    @property
+    def size(self) -> int:
+        return self._processor.GetPieceSize()
+
+    def content(self) -> bytes:
+        return self._model
+
+
+class PieceVocabulary(_Pieces, SentenceVocabulary):
     """Vocabulary of pieces of sentences.
 
     A character that no piece covers is encoded as its UTF-8 bytes. Decoding returns a space for the character
     "▁".
     """
-
-    kind = "bpe"
-
-    def __init__(self, model: bytes) -> None:
-        self._model, self._processor = model, _load(model)
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> Self:
@@ -58,17 +72,6 @@ class PieceVocabulary(SentenceVocabulary):
             )
         )
 
-    @classmethod
-    def restore(cls, content: bytes) -> Self:
-        return cls(content)
-
-    @property
-    def size(self) -> int:
-        return self._processor.GetPieceSize()
-
-    def content(self) -> bytes:
-        return self._model
-
     def encode(self, text: str) -> list[int]:
         return self._processor.Encode(text)
 
@@ -76,18 +79,17 @@ class PieceVocabulary(SentenceVocabulary):
         return self._processor.Decode([each for each in symbols if each != UNKNOWN])
 
 
-class TextPieceVocabulary(UnitVocabulary):
+class TextPieceVocabulary(_Pieces, TextVocabulary):
     """Vocabulary of pieces of a text, each line of which is normalised first.
 
     `separated` says that the text has separated punctuation already, as WikiText has.
     """
 
-    kind = "bpe"
     end = 2
-    begins_with_mark = False
 
     def __init__(self, model: bytes, *, separated: bool = False) -> None:
-        self._model, self._separated, self._processor = model, separated, _load(model)
+        super().__init__(model)
+        self._separated = separated
         self._normalise = lowered if separated else separate_punctuation
 
     @classmethod
@@ -97,9 +99,8 @@ class TextPieceVocabulary(UnitVocabulary):
         Raise DataError if that is impossible.
         """
         normalise = lowered if separated else separate_punctuation
-        lines = (line.decode("utf-8", errors="replace") for line in split_lines(train))
         model = _train(
-            (part for line in lines for part in _split_long_line(normalise(line))),
+            (part for line in split_lines(train) for part in _split_long_line(normalise(decoded(line)))),
             size,
             user_defined_symbols=["▁<unk>"],  # with the leading space of all pieces that begin a word
             max_sentence_length=8 * _MAX_CHARACTERS,
@@ -114,26 +115,20 @@ class TextPieceVocabulary(UnitVocabulary):
         return cls(model, separated=separated)
 
     @property
-    def size(self) -> int:
-        return self._processor.GetPieceSize()
+    def options(self) -> dict[str, Any]:
+        return {"separated": self._separated}
 
-    def content(self) -> bytes:
-        return self._model
-
-    def to_dict(self) -> dict[str, Any]:
-        return super().to_dict() | {"separated": self._separated}
-
-    def encode_each(self, texts: Sequence[str]) -> list[list[int]]:
-        parts = [_split_long_line(self._normalise(text)) for text in texts]
+    def encode_each(self, units: Sequence[bytes]) -> list[list[int]]:
+        parts = [_split_long_line(self._normalise(decoded(unit))) for unit in units]
         pieces = iter(self._processor.Encode([part for each in parts for part in each], num_threads=1))
         return [[piece for _ in each for piece in next(pieces)] for each in parts]
 
     def decode_symbols(self, symbols: Sequence[int]) -> str:
         return self._processor.Decode([each for each in symbols if each != PADDING])
 
-    def first_bytes(self, token: int, line_bytes: int) -> int:
+    def first_bytes(self, token: int, unit: bytes) -> int:
         if token == self.end:
-            return line_bytes
+            return len(unit) + 1
         # at the beginning of a text, a piece stands for its bytes without its leading space
         spelt = self._processor.IdToPiece(token).removeprefix("▁").encode()
         return 1 if self._processor.IsByte(token) else len(spelt)
@@ -180,14 +175,6 @@ def _split_long_line(line: str) -> list[str]:
         parts.append(line[:cut])
         line = line[cut + 1 :]
     return [*parts, line]
-
-
-def _load(model: bytes) -> sentencepiece.SentencePieceProcessor:
-    import sentencepiece  # noqa: PLC0415  most vocabularies do not need it
-
-    processor = sentencepiece.SentencePieceProcessor()
-    processor.LoadFromSerializedProto(model)
-    return processor
 
 
 def _train(

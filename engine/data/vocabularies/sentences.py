@@ -29,11 +29,6 @@ class SentenceVocabulary(Vocabulary):
     def learn(cls, sentences: Iterable[str], size: int) -> Self:
         """Learn a vocabulary from sentences. Raise DataError if `size` does not suit these sentences."""
 
-    @classmethod
-    @abstractmethod
-    def restore(cls, content: bytes) -> Self:
-        """Rebuild a vocabulary from its stored content."""
-
     def unknown(self, sentence: str) -> tuple[str, ...]:
         """Return the symbols of a sentence that are not in the vocabulary."""
         return ()
@@ -67,7 +62,7 @@ class ListedVocabulary(SentenceVocabulary):
         self._numbers = {symbol: number for number, symbol in enumerate(symbols, start=FIRST_SYMBOL)}
 
     @classmethod
-    def restore(cls, content: bytes) -> Self:
+    def restore(cls, content: bytes, **options: object) -> Self:
         size, *symbols = content.decode().split("\n")
         return cls(symbols, int(size))
 
@@ -132,7 +127,7 @@ class ByteVocabulary(SentenceVocabulary):
         return cls()
 
     @classmethod
-    def restore(cls, content: bytes) -> Self:
+    def restore(cls, content: bytes, **options: object) -> Self:
         return cls()
 
     @property
@@ -208,7 +203,7 @@ class SpellingVocabulary(SentenceVocabulary):
         return cls(characters, most_frequent(words, room), size)
 
     @classmethod
-    def restore(cls, content: bytes) -> Self:
+    def restore(cls, content: bytes, **options: object) -> Self:
         kept = json.loads(content)
         return cls(kept["characters"], kept["words"], kept["size"])
 

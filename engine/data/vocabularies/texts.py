@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -23,13 +22,10 @@ END_OF_LINE = b"<eos>"
 UNKNOWN = b"<unk>"
 """The placeholder in a text for words that are not in its vocabulary."""
 
-_CHUNK = 1 << 23  # bytes that are split into words at a time
 _LINES = 10_000  # lines encoded at a time
 
 _NON_SPACE = bytes(byte not in b" \t\r\v\f\n" for byte in range(256))
 """Lookup table over byte values: 1 for bytes other than white space."""
-
-_FIRST_WORD = re.compile(rb"[ \t\r\v\f]*(?:[^ \t\r\v\f\n]+|\n)")
 
 IntArray = NDArray[Any]
 
@@ -76,12 +72,14 @@ class LineLayout:
 class TextVocabulary(Vocabulary):
     """A vocabulary of whole texts. A new text is encoded in the same way as the training corpus.
 
-    If `begins_with_mark`, a mark also precedes each text, so that its first token has a context and is
-    scored. If `documents`, the mark ends a document, and a line break is a character like any other.
+    Each line or document is encoded on its own, and a mark follows it: no token spans two. If
+    `begins_with_mark`, a mark also precedes each text, so that its first token has a context and is scored.
+    If `documents`, the mark ends a document, and a line break is a character like any other.
     """
 
     end = 0
     begins_with_mark: ClassVar[bool] = False
+    is_exact: ClassVar[bool] = False  # every text can be restored, without a comparison
     documents: bool = False
 
     @property
@@ -90,11 +88,59 @@ class TextVocabulary(Vocabulary):
         return np.array([self.end] if self.begins_with_mark else [], smallest_dtype(self.size))
 
     @abstractmethod
+    def encode_each(self, units: Sequence[bytes]) -> Sequence[Any]:
+        """Encode each line or document as a sequence or array of numbers, without marks.
+
+        Raise DataError if a part has no symbol.
+        """
+
+    def count_words(self, unit: bytes) -> int:
+        """Return the number of words of a line or document."""
+        return len(decoded(unit).split())
+
+    def first_bytes(self, token: int, unit: bytes) -> int:
+        """Return how many bytes the first token of a text covers, given its first line or document."""
+        return 0  # it is a mark
+
+    def encode_units(
+        self, units: Sequence[bytes], layout: LineLayout
+    ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+        """Encode lines or documents, add an end mark to each, and compare them with their decoded tokens.
+
+        Return their tokens, and the numbers of tokens, words and bytes of each. An end mark counts as a
+        word, and has no bytes.
+        """
+        kind = smallest_dtype(self.size)
+        mark, found = np.array([self.end], kind), self.encode_each(units)
+        if not self.is_exact:
+            for unit, each in zip(units, found, strict=True):
+                if layout.kept:
+                    layout.add(unit, self.decode_symbols(each).encode())
+        parts = [part for each in found for part in (np.asarray(each, kind), mark)]
+        return (
+            np.concatenate(parts) if parts else np.array([], kind),
+            np.array([len(each) + 1 for each in found], np.int64),
+            np.array([self.count_words(unit) + 1 for unit in units], np.int32),
+            np.array([len(unit) for unit in units], np.int32),
+        )
+
     def encode_bytes(self, data: bytes) -> EncodedText:
         """Encode a text line by line or as one document, with a mark after each.
 
         Raise DataError if a part of the text has no symbol.
         """
+        units = [data] if self.documents else split_lines(data)
+        layout, starts = LineLayout(), range(0, len(units), _LINES)
+        parts = [self.encode_units(units[start : start + _LINES], layout) for start in starts]
+        tokens, lengths, words, sizes = map(np.concatenate, zip(*parts, strict=True))
+        return EncodedText(
+            tokens=tokens,
+            lengths=lengths,
+            words=words,
+            bytes=sizes + np.int32(not self.documents),  # a line break is a byte
+            first_bytes=self.first_bytes(int(tokens[0]), units[0]),
+            lossless=layout.kept,
+        )
 
     def encode(self, text: str) -> list[int]:
         """Encode an unfinished text, without marks before and after it."""
@@ -117,9 +163,11 @@ class CharacterVocabulary(TextVocabulary):
     """Vocabulary of the bytes of an alphabet. Their numbers count from 1; a line's end is 0."""
 
     kind = "characters"
+    is_exact = True
 
     def __init__(self, alphabet: bytes) -> None:
         self._known = b"\n" + alphabet
+        self._table = bytes.maketrans(self._known, bytes(range(len(self._known))))
 
     @property
     def size(self) -> int:
@@ -128,8 +176,10 @@ class CharacterVocabulary(TextVocabulary):
     def content(self) -> bytes:
         return self._known[1:]
 
+    def encode_each(self, units: Sequence[bytes]) -> Sequence[Any]:
+        return [np.frombuffer(unit.translate(self._table), np.uint8) for unit in units]
+
     def encode_bytes(self, data: bytes) -> EncodedText:
-        data = ensure_final_newline(data)
         if unknown := data.translate(None, self._known):
             byte, place = unknown[0], data.index(unknown[:1])
             shown = f" ({chr(byte)})" if 32 < byte < 127 else ""
@@ -137,18 +187,15 @@ class CharacterVocabulary(TextVocabulary):
                 f"expected one of the {self.size - 1} characters of the alphabet, "
                 f"got byte {byte}{shown} at {place:,}"
             )
-        table = bytes.maketrans(self._known, bytes(range(self.size)))
-        tokens = np.frombuffer(data.translate(table), np.uint8)
-        ends = np.flatnonzero(tokens == 0) + 1
-        lengths = np.diff(_offsets(ends)).astype(np.int32)
-        return EncodedText(
-            tokens=tokens,
-            lengths=lengths,
-            words=_words_of_lines(data, ends),
-            bytes=lengths,
-            first_bytes=1,
-            lossless=True,
-        )
+        return super().encode_bytes(data)
+
+    def count_words(self, unit: bytes) -> int:
+        # a word begins at each byte that is not a space and follows one; a text may be one line of 100 MB
+        ink = np.frombuffer((b" " + unit).translate(_NON_SPACE), np.bool_)
+        return int(np.count_nonzero(ink[1:] & ~ink[:-1]))
+
+    def first_bytes(self, token: int, unit: bytes) -> int:
+        return 1
 
     def decode_symbols(self, symbols: Sequence[int]) -> str:
         return bytes(self._known[each] for each in symbols if each < self.size).decode("utf-8", "replace")
@@ -175,8 +222,8 @@ class TextWordVocabulary(TextVocabulary):
         most frequent words fit.
         """
         counts: Counter[bytes] = Counter()
-        for chunk in _chunks(ensure_final_newline(train)):
-            counts.update(chunk.split())
+        for line in split_lines(train):
+            counts.update(line.split())
         counts.pop(END_OF_LINE, None)
         special = [END_OF_LINE]
         if size is not None:
@@ -191,90 +238,36 @@ class TextWordVocabulary(TextVocabulary):
     def content(self) -> bytes:
         return b"\n".join(self._words) + b"\n"
 
-    def encode_bytes(self, data: bytes) -> EncodedText:
+    def encode_each(self, units: Sequence[bytes]) -> Sequence[Any]:
         places, unknown = self._places, self._places.get(UNKNOWN)
-        parts: list[IntArray] = []
-        data = ensure_final_newline(data)
-        layout, known_words = LineLayout(), True
-        for chunk in _chunks(data):
-            for line in chunk.removesuffix(b"\n").split(b"\n"):
-                layout.add(line, b" ".join(line.split()))
-            text = chunk.replace(b"\n", b" " + END_OF_LINE + b" ").split()
-            found = [places.get(word, unknown) for word in text]
-            if unknown is None and None in found:
-                raise DataError(f"{text[found.index(None)].decode()} is not in the vocabulary of words")
-            known_words = known_words and places.keys() >= set(text)
-            parts.append(np.array(found, smallest_dtype(self.size)))
-        tokens = np.concatenate(parts)
-        lengths = np.diff(_offsets(np.flatnonzero(tokens == 0) + 1)).astype(np.int32)
-        first = _FIRST_WORD.match(data)
-        return EncodedText(
-            tokens=tokens,
-            lengths=lengths,
-            words=lengths,
-            bytes=_bytes_of_lines(data, len(lengths)),
-            first_bytes=first.end() if first else 0,
-            lossless=known_words and data.count(b"\n") == len(lengths) and layout.kept,
-        )
+        encoded = list[Sequence[Any]]()
+        for unit in units:
+            words = unit.split()
+            found = [places.get(word, unknown) for word in words]
+            if None in found:
+                raise DataError(f"{words[found.index(None)].decode()} is not in the vocabulary of words")
+            encoded.append(found)
+        return encoded
+
+    def count_words(self, unit: bytes) -> int:
+        return len(unit.split())
+
+    def first_bytes(self, token: int, unit: bytes) -> int:
+        first = unit.split(None, 1)
+        return unit.index(first[0]) + len(first[0]) if first else len(unit) + 1
 
     @cached_property
     def _places(self) -> dict[bytes, int]:
-        return {word: place for place, word in enumerate(self._words)}
+        return {word: place for place, word in enumerate(self._words) if place}  # a mark is no word
 
     def decode_symbols(self, symbols: Sequence[int]) -> str:
         words = [self._words[each] for each in symbols if each < self.size]
         return b" ".join(words).decode("utf-8", "replace")
 
 
-class UnitVocabulary(TextVocabulary):
-    """A vocabulary of a library, which encodes each line or document on its own: no token spans two."""
-
-    begins_with_mark = True
-
-    @abstractmethod
-    def encode_each(self, texts: Sequence[str]) -> list[list[int]]:
-        """Encode each line or document, without marks."""
-
-    def first_bytes(self, token: int, line_bytes: int) -> int:
-        """Return how many bytes the first token of a text covers, given the bytes of the first line."""
-        return 0  # it is a mark
-
-    def encode_units(
-        self, units: Sequence[bytes], layout: LineLayout
-    ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-        """Encode lines or documents, add an end mark to each, and compare them with their decoded tokens.
-
-        Return their tokens, and the numbers of tokens, words and bytes of each. An end mark counts as a
-        word, and has no bytes.
-        """
-        kind = smallest_dtype(self.size)
-        texts = [unit.decode("utf-8", errors="replace") for unit in units]
-        found = self.encode_each(texts)
-        for unit, each in zip(units, found, strict=True):
-            if layout.kept:
-                layout.add(unit, self.decode_symbols(each).encode())
-        tokens = [np.array([*each, self.end], kind) for each in found]
-        return (
-            np.concatenate(tokens) if tokens else np.array([], kind),
-            np.array([len(each) for each in tokens], np.int64),
-            np.array([len(text.split()) + 1 for text in texts], np.int32),
-            np.array([len(unit) for unit in units], np.int32),
-        )
-
-    def encode_bytes(self, data: bytes) -> EncodedText:
-        units = [data] if self.documents else split_lines(data)
-        layout, starts = LineLayout(), range(0, len(units), _LINES)
-        parts = [self.encode_units(units[start : start + _LINES], layout) for start in starts]
-        tokens, lengths, words, sizes = map(np.concatenate, zip(*parts, strict=True))
-        sizes += np.int32(not self.documents)  # a line break is a byte
-        return EncodedText(
-            tokens=tokens,
-            lengths=lengths,
-            words=words,
-            bytes=sizes,
-            first_bytes=self.first_bytes(int(tokens[0]), int(sizes[0])),
-            lossless=layout.kept,
-        )
+def decoded(unit: bytes) -> str:
+    """Return a line or document as text, whose invalid bytes are replaced."""
+    return unit.decode("utf-8", errors="replace")
 
 
 def ensure_final_newline(data: bytes) -> bytes:
@@ -285,33 +278,3 @@ def ensure_final_newline(data: bytes) -> bytes:
 def split_lines(data: bytes) -> list[bytes]:
     """Return the lines of a text without their line breaks."""
     return data.removesuffix(b"\n").split(b"\n")
-
-
-def _bytes_of_lines(data: bytes, count: int) -> IntArray:
-    """Return the bytes of each of `count` lines: equal shares if the text has another number of breaks."""
-    sizes = np.diff(_offsets(np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")) + 1))
-    if len(sizes) != count:
-        sizes = np.full(count, len(data) // count)
-        sizes[: len(data) % count] += 1
-    return sizes.astype(np.int32)
-
-
-def _offsets(ends: IntArray) -> IntArray:
-    return np.concatenate([[0], ends]).astype(np.int64)
-
-
-def _words_of_lines(data: bytes, ends: IntArray) -> IntArray:
-    # a word begins at each byte that is not a space and follows one
-    ink = np.frombuffer(data.translate(_NON_SPACE), np.bool_)
-    begins = ink.copy()
-    begins[1:] &= ~ink[:-1]
-    return np.add.reduceat(begins, _offsets(ends)[:-1], dtype=np.int32) + 1
-
-
-def _chunks(data: bytes) -> Iterator[bytes]:
-    start = 0
-    while start < len(data):
-        # `find` always succeeds, because the text ends with a line break
-        stop = data.find(b"\n", min(start + _CHUNK, len(data) - 1)) + 1
-        yield data[start:stop]
-        start = stop

@@ -10,42 +10,49 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from ....studies.catalog.tasks.sentence_pairs import BYTES
 from ....studies.own_data.summary import MIN_PIECES
 from ....studies.own_data.tokenizers import read_ranks
 from ...corpora.files import DataError
-from .texts import UnitVocabulary
+from .texts import IntArray, TextVocabulary, decoded
 
 if TYPE_CHECKING:
     import tiktoken
     import tokenizers
 
 
-class ByteTokenizer(UnitVocabulary):
-    """Vocabulary with one token for each byte of UTF-8, after the mark."""
+class ByteTokenizer(TextVocabulary):
+    """Vocabulary of documents with one token for each byte of UTF-8, after the mark."""
 
-    kind = "characters"
+    kind = "bytes"
+    begins_with_mark = True
+    is_exact = True
     documents = True
+
+    @classmethod
+    def restore(cls, content: bytes, **options: object) -> Self:
+        return cls()
 
     @property
     def size(self) -> int:
         return 1 + BYTES
 
     def content(self) -> bytes:
-        return bytes(range(BYTES))
+        return b""
 
-    def encode_each(self, texts: Sequence[str]) -> list[list[int]]:
-        return [[1 + byte for byte in text.encode()] for text in texts]
+    def encode_each(self, units: Sequence[bytes]) -> list[IntArray]:
+        return [1 + np.frombuffer(unit, np.uint8).astype(np.int16) for unit in units]
 
     def decode_symbols(self, symbols: Sequence[int]) -> str:
         return bytes(each - 1 for each in symbols).decode("utf-8", "replace")
 
-    def to_dict(self) -> dict[str, Any]:
-        return super().to_dict() | {"documents": True}
 
-
-class FileTokenizer(UnitVocabulary):
+class FileTokenizer(TextVocabulary):
     """Vocabulary of a tokenizer's file, `content`. Its token t has the number t + 1, after the mark."""
+
+    begins_with_mark = True
 
     def __init__(self, content: bytes, *, documents: bool = False) -> None:
         self._content, self.documents = content, documents
@@ -53,8 +60,9 @@ class FileTokenizer(UnitVocabulary):
     def content(self) -> bytes:
         return self._content
 
-    def to_dict(self) -> dict[str, Any]:
-        return super().to_dict() | ({"documents": True} if self.documents else {})
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"documents": self.documents}
 
 
 class JsonTokenizer(FileTokenizer):
@@ -90,9 +98,9 @@ class JsonTokenizer(FileTokenizer):
     def size(self) -> int:
         return 2 + max(self._tokenizer.get_vocab(with_added_tokens=True).values())
 
-    def encode_each(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode_each(self, units: Sequence[bytes]) -> list[list[int]]:
         # without special tokens, and without the file's padding and truncation
-        found = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        found = self._tokenizer.encode_batch_fast(list(map(decoded, units)), add_special_tokens=False)
         return [[1 + token for token in each.ids] for each in found]
 
     def decode_symbols(self, symbols: Sequence[int]) -> str:
@@ -126,15 +134,16 @@ class RankTokenizer(FileTokenizer):
     def size(self) -> int:
         return 1 + self._encoding.n_vocab
 
-    def encode_each(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode_each(self, units: Sequence[bytes]) -> list[list[int]]:
         # the name of a special token is encoded like any other text
-        return [[1 + token for token in self._encoding.encode_ordinary(text)] for text in texts]
+        return [[1 + token for token in self._encoding.encode_ordinary(decoded(unit))] for unit in units]
 
     def decode_symbols(self, symbols: Sequence[int]) -> str:
         return self._encoding.decode_bytes([each - 1 for each in symbols]).decode("utf-8", "replace")
 
-    def to_dict(self) -> dict[str, Any]:
-        return super().to_dict() | {"pattern": self._pattern}
+    @property
+    def options(self) -> dict[str, Any]:
+        return {**super().options, "pattern": self._pattern}
 
     @cached_property
     def _encoding(self) -> tiktoken.Encoding:

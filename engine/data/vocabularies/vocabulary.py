@@ -6,7 +6,7 @@ import base64
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, AnyStr, ClassVar
+from typing import Any, AnyStr, ClassVar, Self
 
 PADDING, START, END, UNKNOWN = range(4)
 """Special numbers that every vocabulary of sentences begins with."""
@@ -42,11 +42,25 @@ class Vocabulary(ABC):
 
     @abstractmethod
     def content(self) -> bytes:
-        """Return the vocabulary as bytes, from which `build` restores it."""
+        """Return the vocabulary as bytes, from which `restore` rebuilds it."""
+
+    @classmethod
+    def restore(cls, content: bytes, **options: Any) -> Self:  # noqa: ANN401 -- of the constructor
+        """Rebuild a vocabulary from its `content` and its `options`."""
+        return cls(content, **options)  # pyright: ignore[reportCallIssue] -- each class has its own
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Return the further arguments of `restore`."""
+        return {}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the vocabulary as a dictionary of plain values, which `build` reads."""
-        return {"kind": self.kind, "content": base64.b64encode(self.content()).decode()}
+        """Return the vocabulary as a dictionary of plain values, which `vocabulary_from_dict` reads."""
+        return {
+            "kind": self.kind,
+            "content": base64.b64encode(self.content()).decode(),
+            **self.options,
+        }
 
 
 def most_frequent(counts: Counter[AnyStr], max_words: int | None = None) -> list[AnyStr]:

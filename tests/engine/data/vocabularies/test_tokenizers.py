@@ -58,7 +58,8 @@ def test_ranks_of_tiktoken_have_the_tokens_of_the_same_merges(folder):
 @pytest.mark.parametrize("kind", ["json", "ranks"])
 def test_a_text_is_decoded_as_it_was(kind):
     content = JSON if kind == "json" else ranks_of(JSON)
-    stored = load_text_vocabulary(kind, content, pattern=GPT2_WORDS).to_dict()
+    options = {"pattern": GPT2_WORDS} if kind == "ranks" else {}
+    stored = load_text_vocabulary(kind, content, **options).to_dict()
     vocabulary = text_vocabulary_from_dict(stored)
     encoded = vocabulary.encode_bytes(TEXT.encode())
     assert vocabulary.decode(encoded.tokens.tolist()) == TEXT
