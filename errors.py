@@ -30,7 +30,6 @@ ActivememError              a ValueError
         MissingError        ablations that no study can express       activemem.reporting.missing_ablations
         ProbeError          a model that cannot be probed             activemem.engine.probes.trained_models
         EvaluationError     tasks that lm_eval cannot evaluate        activemem.engine.probes.lm_evaluation
-        CoordinateError     models that are not comparable by width   activemem.engine.probes.coordinates
         KeptModelError      a model that was not saved                activemem.reporting.kept_models
         UseError            a use that a model does not support       activemem.engine.inference.trained_model
         InputError          an input that a model cannot read         activemem.blocks.core.block

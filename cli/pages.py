@@ -15,7 +15,6 @@ from pydantic import AliasPath, BeforeValidator, ConfigDict, Field, create_model
 
 from ..engine.corpora.availability import Availability
 from ..engine.inference.answers import Prediction
-from ..engine.probes.width_changes import StudyCoordinates
 from ..grammar import Cardinality, Fault
 from ..reporting.claims.verdicts import ClaimResult
 from ..reporting.kept_models import KeptModel
@@ -294,7 +293,6 @@ _PAGES: Sequence[tuple[str, Any]] = (
         trials=Sequence[_PlannedTrial],
         **_attributes(Plan, "noise max_seeds_note"),
     ),
-    ("study coordinates", StudyCoordinates),
     _page(
         "study show",
         "A study's settings. With --best, it is the table of its best points. If other levels of a factor "

@@ -30,7 +30,6 @@ from .snapshot import Snapshot
 if TYPE_CHECKING:
     from ..engine.core.resources import Machine
     from ..engine.probes.study_probes import ProbeResult
-    from ..engine.probes.width_changes import StudyCoordinates
     from ..errors import ActivememError
     from ..studies.planning.plan import Plan
     from ..studies.searches.points import SearchPoints
@@ -160,14 +159,6 @@ class StudyResults:
         planning = _engine("run.planning")
         plan = planning.plan_study(self.study, self.store, machine, selected, confirmed=confirmed)
         return replace(plan, noise=tuple(self.noise))
-
-    def coordinates(self, data: str | Path = "data") -> StudyCoordinates:
-        """Measure how much each layer's activations change in a few training steps, at each width.
-
-        It trains each size of [ladder]. Raise CoordinateError for a study without a ladder. Nothing is
-        stored.
-        """
-        return _engine("probes.coordinates").check_coordinates(self.study, Path(data))
 
     def probe(
         self, machine: Machine | None = None, *, sequences: int = 10_000

@@ -13,9 +13,9 @@ from ... import cli, reporting, studies, tracking
 from ...storage.files import write_file
 from ...studies.text.errors import StudyError, command_line
 from ...studies.text.units import degrees_of_freedom, plural
-from ..json_output import print_json, print_page
-from ..options import JsonOption, OverridesOption, ResultsOption, StudyFile, number_option
-from ..output import EXIT_WRONG_INPUT, output_width, print_stderr, print_stdout, waiting
+from ..json_output import print_page
+from ..options import JsonOption, OverridesOption, ResultsOption, number_option
+from ..output import EXIT_WRONG_INPUT, output_width, print_stderr, print_stdout
 from .study import StudyName, app
 
 if TYPE_CHECKING:
@@ -250,25 +250,3 @@ def importance(
     width = max(map(len, shares))
     lines = [f"{name:<{width}}  {share:.2f}" for name, share in shares.items()]
     print_stdout("\n".join([*lines, f"over {points:,} ranked points"]))
-
-
-@app.command()
-def coordinates(
-    study: StudyFile,
-    *,
-    overrides: OverridesOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Train each size in [ladder] for a few steps, and print how much each layer's activations change.
-
-    With μP (mup in [model]) each layer changes by the same amount at all widths. The best learning rate is
-    then the same for all widths. Without μP the changes grow with the width. Nothing is stored.
-    """
-    settings = cli.load_settings({})
-    opened = reporting.StudyResults(studies.load_study(study, overrides or ()), settings.store)
-    with waiting("training each size for a few steps"):
-        found = opened.coordinates(settings.data)
-    if as_json:
-        print_json(found)
-    else:
-        print_stdout(str(found))

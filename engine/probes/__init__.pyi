@@ -1,5 +1,3 @@
-from .coordinates import CoordinateError as CoordinateError
-from .coordinates import check_coordinates as check_coordinates
 from .encoders import EncoderProbe as EncoderProbe
 from .encoders import quantiles as quantiles
 from .encoders import theta as theta
@@ -7,6 +5,3 @@ from .lm_evaluation import EvaluationError as EvaluationError
 from .lm_evaluation import evaluate_study as evaluate_study
 from .trained_models import load_kept_model as load_kept_model
 from .trained_models import trained_trials as trained_trials
-from .width_changes import LayerChange as LayerChange
-from .width_changes import ModelCoordinates as ModelCoordinates
-from .width_changes import StudyCoordinates as StudyCoordinates

@@ -1,4 +1,4 @@
-"""μP: its effect on a model and its rates, and the coordinate check."""
+"""μP: its effect on a model and its rates."""
 
 import pytest
 import torch
@@ -6,13 +6,6 @@ import torch
 from activemem import StudyError, load_study
 from activemem.blocks import build
 from activemem.engine.optimisers import build_optimizer
-from activemem.engine.probes import (
-    CoordinateError,
-    LayerChange,
-    ModelCoordinates,
-    StudyCoordinates,
-    check_coordinates,
-)
 from activemem.studies.catalog import OwnOptimizerSettings
 
 TEXT = """
@@ -41,52 +34,6 @@ optimizer = { name = "adam", lr = 1e-2 }
 batch_size = 16
 epochs = 1
 """
-
-
-def checked_model(text):
-    (found,) = check_coordinates(load_study(text), steps=4).models
-    return found
-
-
-@pytest.fixture(scope="module")
-def checked():
-    return checked_model(TEXT)
-
-
-def test_with_maximal_updates_changes_are_flat_and_without_they_grow(checked):
-    assert [each.layer for each in checked.layers] == ["embedding", "layer 1", "layer 2", "output"]
-    assert (checked.verdict.partition(":")[0], checked.flat) == ("flat", True)
-    plain = checked_model(TEXT.replace("mup = 16\n", ""))
-    assert plain.verdict.startswith("growing: layer 1, layer 2")
-    assert plain.layers[1].exponent > 0.5 > abs(checked.layers[1].exponent) + 0.2
-
-
-def test_the_check_is_printed_by_layer_and_width(checked, golden):
-    lines = str(StudyCoordinates(study="widths", steps=4, models=(checked,))).splitlines()
-    golden(lines[0])
-    assert lines[2].split() == ["16", "64", "128", "exponent"]
-    golden(lines[-1])
-
-
-def test_layers_whose_changes_shrink_with_width_are_reported_next_to_those_that_grow():
-    exponents = {"embedding": -0.88, "layer 1": 1.2, "layer 2": -0.3, "output": -0.51}
-    found = [
-        LayerChange(layer=name, changes={8: 1.0, 16: 1.0}, exponent=each) for name, each in exponents.items()
-    ]
-    told = ModelCoordinates(model="", flat=False, layers=tuple(found)).verdict
-    assert told == "growing: layer 1; shrinking: embedding, output"
-
-
-def test_many_widths_are_below_each_other_within_80_columns():
-    changes = dict.fromkeys(range(8, 88, 8), 0.0123)
-    many = (LayerChange(layer=name, changes=changes, exponent=-0.5) for name in ("embedding", "layer 1"))
-    model = ModelCoordinates(model="", flat=True, layers=tuple(many))
-    lines = str(StudyCoordinates(study="widths", steps=5, models=(model,))).splitlines()
-    assert max(map(len, lines)) <= 80
-    assert [word for line in (lines[2], lines[5]) for word in line.split()] == [
-        *map(str, changes),
-        "exponent",
-    ]
 
 
 def test_only_maps_of_the_body_learn_more_slowly():
@@ -138,18 +85,10 @@ def test_at_its_own_width_a_model_is_as_without_and_its_output_is_scaled_elsewhe
     assert wide.abs().mean() < outputs(None)[0].abs().mean()
 
 
-def test_settings_that_conflict_with_mup_or_its_check_are_reported(golden):
+def test_settings_that_conflict_with_mup_are_reported(golden):
     def told(text):
         with pytest.raises(StudyError) as caught:
             load_study(text)
         return [fault.message for fault in caught.value.faults]
 
     golden(told(TEXT.replace('embedding = "unit"\n', "").replace('"adam"', '"muon"')))
-    with pytest.raises(CoordinateError, match="has no \\[ladder\\]"):
-        check_coordinates(load_study("quickstart"))
-    with golden.raises(CoordinateError):
-        checked_model(TEXT.replace("lr = 1e-2", "lr = 1e30"))
-    with golden.raises(CoordinateError):
-        checked_model(
-            TEXT.replace('"sa(', '"{depth} * sa(').replace("sizes = {", "sizes = { depth = [1, 1, 2],")
-        )
