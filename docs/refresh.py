@@ -58,11 +58,11 @@ def refresh(path: Path, stale: list[Path]) -> str:
 def run_command(command: str, kind: str, folder: Path) -> str:
     """Return a command's output and error output, run in a folder.
 
-    An unexpected exit status stops the refresh, except that claims may be refuted.
+    An unexpected exit status stops the refresh, except that claims may be refuted or undecided.
     """
     status, text = run_forked(command, folder)
-    refuted = status == 1 and "claim check" in command and "Traceback" not in text
-    if status != {"output": 0, "refusal": 2}[kind] and not refuted:
+    unconfirmed = status in (1, 3) and "claim check" in command and "Traceback" not in text
+    if status != {"output": 0, "refusal": 2}[kind] and not unconfirmed:
         sys.exit(f"{command} ended with {status}:\n{text}")
     return text
 

@@ -1,6 +1,7 @@
 from .claims.verdicts import ClaimError as ClaimError
 from .claims.verdicts import ClaimResult as ClaimResult
 from .claims.verdicts import Verdict as Verdict
+from .claims.verdicts import select_claims as select_claims
 from .curves.curve import Curve as Curve
 from .curves.curve import CurveError as CurveError
 from .output_comparison import compare_outputs as compare_outputs

@@ -89,7 +89,7 @@ class StudyResults:
     @property
     def status(self) -> StudyStatus:
         """Return the status of the study: the progress of its trials."""
-        return self.now.status if self.study.gates.held() else study_status(self.study, self.store)
+        return study_status(self.study, self.store)
 
     @property
     def points(self) -> SearchPoints | None:
@@ -150,14 +150,13 @@ class StudyResults:
         only = [only] if isinstance(only, str) else only
         check_arguments(texts_fault("only", only, "['task=sort']"))
         selected = select_trials(self.study, only) if only else None
-        confirmed = self.now.confirmed if self.study.gates.held() else None
         if machine is None:
             from ..studies.planning.plan import make_plan  # noqa: PLC0415 -- tables do without it
 
-            return make_plan(self.study, self.store, selected, confirmed=confirmed)
+            return make_plan(self.study, self.store, selected)
         check_arguments(argument_fault("machine", machine, _engine("core.resources").Machine))
         planning = _engine("run.planning")
-        plan = planning.plan_study(self.study, self.store, machine, selected, confirmed=confirmed)
+        plan = planning.plan_study(self.study, self.store, machine, selected)
         return replace(plan, noise=tuple(self.noise))
 
     def probe(
@@ -199,16 +198,6 @@ class StudyResults:
     def check_claims(self) -> tuple[ClaimResult, ...]:
         """Return the verdict on each claim of the study file, with all of its comparisons."""
         return self.now.claims()
-
-    def open_trials(self) -> frozenset[str]:
-        """Return the ids of the trials that may be trained now, or are finished.
-
-        A gate holds a trial back until a claim is confirmed. To train the open trials, call `run_study(study,
-        store, trial_ids=results.open_trials())`. Without `trial_ids`, `run_study` trains only the trials that
-        no gate can hold back.
-        """
-        opened = frozenset(each.id for each in self.study.trials)
-        return opened - self.study.gates.held(self.now.confirmed) if self.study.gates.held() else opened
 
     def next_seeds(self, *, seconds: float | None = None) -> NextSeeds | None:
         """Return the trials with additional seeds that are most worth training.

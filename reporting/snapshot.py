@@ -69,17 +69,7 @@ class Snapshot:
     @cached_property
     def status(self) -> StudyStatus:
         """Return the status of the study: the progress of its trials."""
-        return study_status(self.study, self.store, self.outcomes, confirmed=self.confirmed)
-
-    @cached_property
-    def confirmed(self) -> Sequence[str]:
-        """Return the names of the confirmed claims.
-
-        The trials behind a gate may run once its claim is confirmed. Without gates, the result is empty.
-        """
-        if not self.study.gates.held():
-            return ()
-        return [each.spec.name for each in self.claims() if each.verdict is reporting.Verdict.CONFIRMED]
+        return study_status(self.study, self.store, self.outcomes)
 
     @cached_property
     def metrics(self) -> pl.DataFrame:

@@ -35,14 +35,10 @@ _KEYS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyOutline:
-    """The title and the number of trials of a study that is not loaded in full.
-
-    `held` counts the trials that gates hold back before the first run.
-    """
+    """The title and the number of trials of a study that is not loaded in full."""
 
     title: str
     trials: int
-    held: int = 0
 
 
 def outline_studies(store: Store) -> dict[str, Study | StudyOutline | StudyError]:
@@ -81,10 +77,10 @@ def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
     except StudyError:
         return None
     diagnostics = Diagnostics(document)
-    header, trials, held = read_size(diagnostics)
+    header, trials = read_size(diagnostics)
     if diagnostics.faults or header.limits:
         return None
-    return StudyOutline(title=header.title, trials=trials, held=held)
+    return StudyOutline(title=header.title, trials=trials)
 
 
 def traits(tables: Mapping[str, Any]) -> Traits:

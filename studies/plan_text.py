@@ -208,7 +208,6 @@ def _counts(study: Study, plan: Plan) -> str:
     parts += [f"{lost:,} of them incomplete"] if (lost := plan.counts.get("incomplete", 0)) else []
     lacking = plan.num_missing_weights
     parts += [f"{plan.left:,} to run" + (f", {lacking:,} of them for their weights" if lacking else "")]
-    parts += [f"{len(plan.held_back):,} held back by a gate"] if plan.held_back else []
     over = sum(each.trials for each in plan.over_budget)
     return " · ".join([*parts, f"{over:,} over budget"] if over else parts)
 

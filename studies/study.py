@@ -26,7 +26,6 @@ from .presentation.kinds import (
 from .resolve.compatibility import StudyBudget
 from .resolve.costs import SizeMatch
 from .resolve.draft import Draft, check_holes, check_levels, check_recipes, read_fragments
-from .resolve.gates import Gates
 from .resolve.grid import PlannedRung, build_grid, planned_rungs
 from .resolve.template import TRIAL_TABLES, Template
 from .resolve.trial import Kind, Trial
@@ -68,8 +67,7 @@ class Study:
     In a grid, `cells` has the trial of every cell with every seed, in the order of the file; cells with the
     same settings repeat their trial. `over_budget` has the trials that are not run because they exceed the
     limits, `added` further trials to run. `size_matches` has the sizes solved for equal costs, by trial.
-    `gates` hold trials back until claims about other trials are confirmed. A `search` has none of these: its
-    trials depend on results.
+    A `search` has none of these: its trials depend on results.
     """
 
     header: StudySettings
@@ -88,7 +86,6 @@ class Study:
     added: tuple[Trial, ...] = ()
     size_matches: Mapping[str, SizeMatch] = field(default_factory=dict[str, SizeMatch])
     search: SearchSource | None = None
-    gates: Gates = field(default_factory=Gates)
 
     # several fields cannot be hashed; equal texts with equal overrides give equal studies
     def __hash__(self) -> int:
@@ -379,19 +376,17 @@ def _check_tables(diagnostics: Diagnostics) -> None:
             diagnostics.report_invalid((name,), "this table is missing")
 
 
-def read_size(diagnostics: Diagnostics) -> tuple[StudySettings, int, int]:
-    """Return the table [study] of a grid, the number of its trials, and how many of them gates hold back.
+def read_size(diagnostics: Diagnostics) -> tuple[StudySettings, int]:
+    """Return the table [study] of a grid, and the number of its trials: its cells times its seeds.
 
-    Report faults. The number of trials is the number of cells times the number of seeds. With faults, no
-    trial counts as held back.
+    Report faults.
     """
     _check_tables(diagnostics)
     path = diagnostics.document.path
     load_plugins(diagnostics, None if path is None else path.parent)
     found = _read_design(diagnostics)
     trials = sum(map(len, found.design.blocks())) * len(found.design.factors[SEED])
-    held = () if diagnostics.faults else (each.count_held(found.design) for each in found.expansions.values())
-    return found.header, trials, sum(held)
+    return found.header, trials
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

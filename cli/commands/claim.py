@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from ... import cli, reporting
@@ -14,21 +16,35 @@ app = typer.Typer(help="Check the claims in a study file against its results.", 
 EXIT_REFUTED = 1
 """The exit status if a claim is refuted, or if no trial of the study has ended."""
 
+EXIT_UNDECIDED = 3
+"""The exit status if no claim is refuted, and one is not confirmed."""
+
 
 @app.command()
-def check(study: LastRunStudy = None, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
+def check(
+    study: LastRunStudy = None,
+    *,
+    claim: Annotated[
+        list[str] | None,
+        typer.Option("--claim", metavar="NAME", help="Check only this claim. Repeat it for more claims."),
+    ] = None,
+    results: ResultsOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Check whether the results confirm or refute each claim, or leave it undecided.
 
     If STUDY is a name, the command uses this study as it last ran, with its --set overrides. If STUDY is a
-    path, it uses the file as it is now. Exits with 1 if a claim is refuted, if no trial has ended, or if a
-    file of the study may not be read.
+    path, it uses the file as it is now.
+
+    Exits with 0 if all of these claims are confirmed, and with 3 if none is refuted, but one is undecided.
+    Exits with 1 if one is refuted, if no trial has ended, or if a file of the study may not be read.
     """
     chosen = cli.open_results(study, results)
     if not chosen.study.claims:
         note = reporting.last_run_note(chosen, "claim", "check")
         raise reporting.ClaimError(f"study {chosen.study.name} has no claims: it has no [[claim]]{note}")
     now = chosen.now
-    found = now.claims()
+    found = reporting.select_claims(now.claims(), claim or ())
     has_no_results = cli.note_missing_results(chosen)
     if as_json:
         ours, overrides = chosen.study.source_sheet.names("ours"), chosen.study.document.overrides
@@ -42,5 +58,8 @@ def check(study: LastRunStudy = None, *, results: ResultsOption = None, as_json:
         print_stdout(reporting.claims_to_terminal(found, sentences, width=output_width()))
         cli.note_other_settings(chosen, "claim", "check")
     cli.require_readable(chosen)
-    if has_no_results or any(each.verdict is reporting.Verdict.REFUTED for each in found):
+    verdicts = {each.verdict for each in found}
+    if has_no_results or reporting.Verdict.REFUTED in verdicts:
         raise typer.Exit(EXIT_REFUTED)
+    if verdicts != {reporting.Verdict.CONFIRMED}:
+        raise typer.Exit(EXIT_UNDECIDED)

@@ -1,7 +1,6 @@
 """The program of `study run`, with a live display and a summary.
 
-It also adds seeds until claims are decided, and runs studies with gates stage by stage. The summary has the
-command to continue.
+It also adds seeds until claims are decided. The summary has the command to continue.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ from ...reporting.tables.render import rich
 from ...storage import Store
 from ...studies.last_run import describe_taken_name, load_to_run
 from ...studies.late_changes import describe_max_seeds
-from ...studies.planning.plan import make_plan
 from ...studies.planning.reused_trials import describe_stale, keep_stale_trials
 from ...studies.planning.status import StudyStatus, stored_outcomes
 from ...studies.planning.trials_to_run import own_costs, select_shard, select_trials
@@ -228,7 +226,7 @@ def run_until_decided(
     Return the last run, or None if an interrupt ended it at once. `budget_s` limits the training seconds of
     all added trials.
     """
-    ended, added, spent = run_stages(request, settings), 0, 0.0
+    ended, added, spent = run_and_report(request, settings), 0, 0.0
     if ended is None:
         return None
     results, study = ended.results, ended.results.study
@@ -239,7 +237,6 @@ def run_until_decided(
             _print_decisions(results, added, spent, left)
             break
         print_stderr(_announcement(found))
-        opened = results.open_trials()
         ids = frozenset(trial.id for trial in found.trials)
         study = study.with_trials(found.trials)
         ended = run_and_report(replace(request, study=study, trial_ids=ids), settings)
@@ -250,37 +247,7 @@ def run_until_decided(
         if not len(done):
             print_stderr("no seed was added, because none of these trials finished")
             break
-        if ended is not None and not ended.summary.is_cut_short and results.open_trials() - opened:
-            ended = run_stages(request, settings)
     return ended and replace(ended, results=results, status=results.status)  # without the added trials
-
-
-def run_stages(request: RunRequest, settings: ResolvedSettings) -> FinishedRun | None:
-    """Run a study in stages: first the trials that no gate holds back, then those that each gate opens.
-
-    Return the last stage, or None if an interrupt ended it at once. The cost of a stage is printed before the
-    stage starts. A study without gates has one stage.
-    """
-    gates = request.study.gates
-    if not gates.held():
-        return run_and_report(request, settings)
-    results, left = StudyResults(request.study, settings.store), request.max_trials
-    opened, further = frozenset[str](), results.open_trials()
-    while True:
-        opened = further
-        ids = opened if request.trial_ids is None else opened & request.trial_ids
-        with waiting("computing the costs of the next trials"):
-            plan = make_plan(request.study, settings.store, ids, memory=None)
-        for line in gates.stage_words(plan):
-            print_stderr(line)
-        ended = run_and_report(replace(request, trial_ids=ids, max_trials=left), settings)
-        further = results.open_trials()
-        for line in gates.open_words(further):
-            print_stderr(line)
-        if ended is None or ended.summary.is_cut_short or further == opened:
-            return ended
-        if left is not None and (left := left - ended.summary.ran) <= 0:
-            return ended
 
 
 def _announcement(found: reporting.NextSeeds) -> str:
@@ -334,7 +301,7 @@ def run_from_options(options: RunOptions) -> Summary | None:
     if options.until_decided:
         ended = run_until_decided(request, settings, budget_s)
     else:
-        ended = run_stages(request, settings)
+        ended = run_and_report(request, settings)
     summary = ended and ended.summary
     if ended is not None and not ended.summary.is_cut_short:
         _print_where_to_look(request, ended.status)

@@ -74,7 +74,7 @@ def _not_begun(study: Study, store: Store) -> StudyNow:
     """Return the state of a study that has not run yet. Other studies may have trained some of its trials."""
     found = StudyResults(study, store).now
     own = found.own_outcomes
-    return StudyNow(study=study, store=store, outcomes=own, ended=own, begun=(), confirmed=found.confirmed)
+    return StudyNow(study=study, store=store, outcomes=own, ended=own, begun=())
 
 
 class _Display:

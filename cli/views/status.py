@@ -8,13 +8,11 @@ from types import SimpleNamespace
 
 from ... import reporting, tracking
 from ...reporting.outcomes import SOLVED_LENGTH, unlearnt_sentence
-from ...reporting.snapshot import Snapshot
 from ...storage import Store
 from ...studies.outlines import StudyOutline, outline_studies
 from ...studies.planning.status import (
     StudyStatus,
     stored_outcomes,
-    study_outcomes,
     study_status,
 )
 from ...studies.resolve.trial import Trial
@@ -101,10 +99,7 @@ def studies_with_status(store: Store) -> dict[str, tuple[str, StudyStatus] | Stu
         if isinstance(study, StudyError):
             found[name] = study
         elif isinstance(study, StudyOutline):
-            left = study.trials - study.held
-            found[name] = study.title, StudyStatus(total=study.trials, left=left, num_held=study.held)
-        elif study.gates.held() and len(study_outcomes(study, outcomes)):
-            found[name] = study.title, Snapshot.of(study, store).status
+            found[name] = study.title, StudyStatus(total=study.trials, left=study.trials)
         elif study.search is not None:
             found[name] = study.title, study_status(study, store)
         else:

@@ -86,13 +86,11 @@ def plan_study(
     store: Store,
     machine: Machine | None = None,
     only: Collection[str] | None = None,
-    *,
-    confirmed: Sequence[str] | None = None,
 ) -> Plan:
     """Return the plan of a study on this machine, given the results in the store.
 
-    `only` restricts the plan to these trials of a grid. `confirmed` names the confirmed claims, which open
-    gates. Raise PluginError if a plug-in's block sees padding that the task has.
+    `only` restricts the plan to these trials of a grid. Raise PluginError if a plug-in's block sees padding
+    that the task has.
     """
     machine = machine or Machine()
     _check_padding(study)
@@ -101,7 +99,6 @@ def plan_study(
         study,
         store,
         only,
-        confirmed=confirmed,
         memory=lambda trial: step_memory(trial, state=count_state(trial), checkpoints=checkpoints),
         measure=measure_steps(machine, study.own_corpus.files if study.own_corpus else {}),
         locate=lambda dataset: check_availability(dataset, machine.data).location,

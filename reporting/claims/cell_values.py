@@ -445,15 +445,15 @@ class ComparableCells:
         first = {place: next(iter(each.values())) for place, each in results.trials.items()}
         self._tasks = {place: trial.settings.task.model_dump_json() for place, trial in first.items()}
         self._places, self._is_grid = frozenset(first), study.design.is_grid
-        self._has_gates = bool(study.gates.held())
+        self._ladder = frozenset(study.design.ladder)
         self._pooled = cache(self._pool_group)
 
     def words_for(self, claim: Claim) -> str:
         """Return which cells a claim's pooled variance is estimated from."""
         cells = "the claim's picked cells" if claim.spec.over else "all cells"
         others = " and the levels that both sides share" if self._is_grid else ", whatever their other levels"
-        gates = ", without those behind a gate of the claim" if self._has_gates else ""
-        return f"{cells} with the same task{others}{gates}"
+        sizes = " at the sizes that are compared" if self._ladder else ""
+        return f"{cells}{sizes} with the same task{others}"
 
     def pool(
         self,
@@ -466,9 +466,10 @@ class ComparableCells:
         """Estimate how much a weighted sum of quantities varies between seeds, from all comparable cells.
 
         In a claim with picked levels these are its own cells, since levels that nobody would choose say
-        nothing of the chosen ones. With `of_others`, the cells of the sum itself are left out. Return None
-        without weights, and with too few values. Logarithms are only comparable with each other. The degrees
-        of freedom of a sum of variances are Satterthwaite's (1946).
+        nothing of the chosen ones. On a ladder they are the cells of the compared sizes, so that larger sizes
+        change no verdict on smaller ones. With `of_others`, the cells of the sum itself are left out. Return
+        None without weights, and with too few values. Logarithms are only comparable with each other. The
+        degrees of freedom of a sum of variances are Satterthwaite's (1946).
         """
         if not weights:
             return None
@@ -481,6 +482,9 @@ class ComparableCells:
         if claim.spec.over:
             named = (each for one in claim.comparisons for each in iter_quantities(one))
             among = frozenset(cell_key(each.cell) for each in named)
+        if self._ladder:
+            sizes = {self._size(cell_key(each.cell)) for each in weights}
+            among = frozenset(place for place in among if self._size(place) in sizes)
         if of_others:
             among -= {cell_key(each.cell) for each in weights}
         for (metric, settings), members in groupby(sorted(weights, key=task), key=task):
@@ -503,6 +507,10 @@ class ComparableCells:
         weight = math.fsum(each**2 / pool.degrees for each, pool in parts)
         # rounded down, so that the interval is rather too wide than too narrow
         return Pool(variance=variance, degrees=int(variance**2 / weight))
+
+    def _size(self, place: CellKey) -> CellKey:
+        """Return the levels of a cell that are its size on the ladder."""
+        return frozenset(pair for pair in place if pair[0] in self._ladder)
 
     def _pool_group(
         self, metric: str, task: str, shared: CellKey, seeds: tuple[int, ...], among: frozenset[CellKey]

@@ -75,21 +75,13 @@ def checked_comparisons(
 ) -> Iterator[tuple[Claim, list[CheckedComparison]]]:
     """Yield each claim, its picked cells chosen by the results, and its comparisons with their results.
 
-    If a claim opens a gate, the cells that this gate or a later one holds back are left out, since their
-    results must not change the claim's verdict. The arguments and the error are those of `check_claims`.
+    The arguments and the error are those of `check_claims`.
     """
     if study.claims and (fault := _device_fault(study, outcomes)):
         raise ClaimError(fault)
-    gates = study.gates
-    stages = [gates.first_gate(claim.spec.name) for claim in study.claims]
-    made: dict[int | None, CellResults] = {}
-    for stage in dict.fromkeys(stages):
-        claims = (claim for claim, each in zip(study.claims, stages, strict=True) if each == stage)
-        quantities = {each for claim in claims for each in claim.quantities}
-        cells = study if stage is None else gates.without_held(study, stage)
-        made[stage] = CellResults(cells, quantities, outcomes, metrics)
-    for written, stage in zip(study.claims, stages, strict=True):
-        results = made[stage]
+    quantities = {each for claim in study.claims for each in claim.quantities}
+    results = CellResults(study, quantities, outcomes, metrics)
+    for written in study.claims:
         claim, picks = with_picks(written, results)
         yield claim, [CheckedComparison(each, claim, results, picks) for each in claim.comparisons]
 

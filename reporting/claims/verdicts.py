@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
-from ...errors import ActivememError
+from ...errors import ActivememError, nearest_hint
 from ...studies.catalog.metrics import format_number
 from ...studies.claims.comparisons import AllOf, AnyOf, ClaimSpec, Comparison, NotOf, Statement, Test
 from ...studies.text.units import format_quantity, plural
@@ -17,7 +17,10 @@ from .hypothesis_test import PairedTest
 
 
 class ClaimError(ActivememError):
-    """Error for claims that cannot be checked. The study has no claims, or its trials are not comparable."""
+    """Error for claims that cannot be checked.
+
+    The study has no claims or no claim of this name, or its trials are not comparable.
+    """
 
 
 MOST_SEEDS = 100
@@ -228,6 +231,24 @@ def format_p(p: float) -> str:
     if 0.0495 <= p < 0.05:
         return "p < .05"
     return "p = " + (f"{p:.3f}".rstrip("0").lstrip("0") if p < 0.9995 else "1")
+
+
+def select_claims(results: Sequence[ClaimResult], names: Sequence[str]) -> list[ClaimResult]:
+    """Return the results of the claims with these names, in the order of the file; without names, of all.
+
+    The name of a claim with `each` selects its results at all levels. Raise ClaimError for unknown names.
+    """
+
+    def own_names(spec: ClaimSpec) -> tuple[str, ...]:
+        return (spec.name,) if spec.each is None else (spec.name, spec.name.partition(": ")[2])
+
+    known = list(dict.fromkeys(own_names(each.spec)[-1] for each in results))
+    known += [each.spec.name for each in results if each.spec.name not in known]
+    if unknown := [
+        f"unknown claim '{name}'{nearest_hint(name, known)}" for name in names if name not in known
+    ]:
+        raise ClaimError("\n".join(unknown))
+    return [each for each in results if not names or not set(names).isdisjoint(own_names(each.spec))]
 
 
 def count_verdicts(results: Iterable[ClaimResult], separator: str = ", ") -> str:

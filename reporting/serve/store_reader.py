@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -22,7 +21,6 @@ from ...studies.last_run import load_last_run
 from ...studies.planning.status import study_outcomes, unfinished_of
 from ...studies.study import Study
 from ...studies.text.errors import StudyError
-from ..claims.verdicts import ClaimError
 from ..snapshot import Snapshot
 from .study_now import BegunTrial, StudyNow
 
@@ -126,7 +124,6 @@ class StoreReader:
                 outcomes=study_outcomes(study, known),
                 ended=ended,
                 begun=begun,
-                confirmed=self._confirmed(study, rows),
                 rows=rows,
                 key=f"{rows}-{_digest(times)}",
             )
@@ -138,12 +135,6 @@ class StoreReader:
         if known is None or known[0] != rows:
             known = self._snapshots[study.name] = (rows, Snapshot.of(study, self._store))
         return known[1]
-
-    def _confirmed(self, study: Study, rows: str) -> Sequence[str]:
-        """Return the confirmed claims of a study with gates; none if its trials are not comparable."""
-        with suppress(ClaimError):
-            return self.snapshot(study, rows).confirmed if study.gates.held() else ()
-        return ()
 
     def _load(self, name: str, recorded: int) -> Study | StudyError:
         """Load a study as it was in its last run, or return the error."""

@@ -6,7 +6,7 @@ The time of a trial is estimated from trained epochs. The processes that train n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -49,8 +49,8 @@ class StudyNow:
     """A study at one moment, with its outcomes and its unfinished trials.
 
     `outcomes` are those of the study's own trials; `ended` also has those of all seeds that may be added.
-    `confirmed` names the confirmed claims, if the study has gates. `rows` is a text that changes with the
-    outcomes, and `key` one that also changes with the unfinished trials.
+    `rows` is a text that changes with the outcomes, and `key` one that also changes with the unfinished
+    trials.
     """
 
     study: Study
@@ -58,7 +58,6 @@ class StudyNow:
     outcomes: pl.DataFrame
     ended: pl.DataFrame
     begun: tuple[BegunTrial, ...]
-    confirmed: Sequence[str] = ()
     rows: str = ""
     key: str = ""
 
@@ -89,7 +88,7 @@ class StudyNow:
 
     @property
     def left(self) -> int:
-        """Return how many trials remain to be trained, without those that a gate holds back."""
+        """Return how many trials remain to be trained."""
         return self._counted.left
 
     @property
@@ -107,7 +106,7 @@ class StudyNow:
 
     @cached_property
     def _counted(self) -> TrialCounts:
-        return count_trials(self.study, self.outcomes, (each.trial for each in self.begun), self.confirmed)
+        return count_trials(self.study, self.outcomes, (each.trial for each in self.begun))
 
     def _remaining_seconds(self) -> Iterator[float]:
         """Yield an estimate of the remaining seconds of each trial that has not ended.
@@ -128,7 +127,7 @@ class StudyNow:
         known = [
             trial
             for trial in self.study.trials  # none of a search
-            if statuses.get(trial.id, "incomplete") == "incomplete" and trial.id not in self._counted.held
+            if statuses.get(trial.id, "incomplete") == "incomplete"
         ]
         for trial in known:
             yield speed.trial_s(_recipe(trial)) * (1 - (begun[trial.id].share if trial.id in begun else 0.0))

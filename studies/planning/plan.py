@@ -255,7 +255,6 @@ class Plan:
     total: int
     subset_size: int | None
     counts: Mapping[str, int]  # the number of stored outcomes, by status
-    held_back: frozenset[str]  # the ids of the trials whose gate has not opened, and will not
     left: int  # trials to run; in a grid also pruned and incomplete ones, and those without weights
     num_missing_weights: int  # done trials whose weights the study keeps but the store lacks
     models: tuple[ModelCost, ...]
@@ -296,17 +295,13 @@ def make_plan(
     store: Store,
     only: Collection[str] | None = None,
     *,
-    confirmed: Sequence[str] | None = None,
     memory: Callable[[TrialSettings], StepMemory] | None = step_memory,
     measure: MeasureSteps | None = None,
     locate: Locate = lambda dataset: "part of activemem" if dataset.installed else dataset.source,
 ) -> Plan:
     """Make the plan of a study, given the trials in a store.
 
-    `only` restricts the plan of a grid to the trials with these ids. `confirmed` names the confirmed claims;
-    if it is None, every gate may still open.
-
-    Neither torch nor Ray is loaded.
+    `only` restricts the plan of a grid to the trials with these ids. Neither torch nor Ray is loaded.
 
     `memory` estimates a step: callers that can count optimiser state pass their own function, and callers
     that show no memory pass None, which saves most of the time. `measure` measures the time of some steps if
@@ -320,20 +315,16 @@ def make_plan(
     if study.search and study.search.settings.warm_start:
         tried = pl.concat([tried, elsewhere])
     statuses: dict[str, TrialStatus] = dict(tried.select("trial", "status").iter_rows())
-    estimator, held_back = TimeEstimator(outcomes, study.examples, measure), frozenset[str]()
+    estimator = TimeEstimator(outcomes, study.examples, measure)
     trials = study.search.trials_at_ends(within_limits=True) if study.search else selected
     ids = {trial.id for trial in trials}
-    if confirmed is not None:
-        unfinished = {each.id for each in study.trials if statuses.get(each.id) not in ("done", "failed")}
-        held_back = study.gates.closed(confirmed, unfinished) & ids
     if study.search:
         planned = ()
         counts = Counter[str](statuses.values())
         times = remaining_search_times(study, store, tried, estimator)
         flops = remaining_search_flops(trials, len(times))
     else:
-        # trials behind gates that may still open are planned, too
-        to_run = trials_to_run(study, store, statuses, only=ids - held_back)
+        to_run = trials_to_run(study, store, statuses, only=ids)
         planned = _plan_trials(store, selected, {each.id for each in to_run}, statuses, estimator)
         counts = Counter[str](one.status for one in planned if one.status != "missing")
         times = [one.estimate for one in planned if one.share_left is not None]
@@ -354,7 +345,6 @@ def make_plan(
         total=study.total,
         subset_size=None if only is None else len(planned),
         counts=counts,
-        held_back=held_back,
         left=len(times),
         num_missing_weights=len(ids.intersection(trials_missing_weights(study, store, statuses))),
         models=model_costs(study, groups, estimator, steps),
@@ -564,15 +554,13 @@ def solved_sizes(study: Study) -> Iterator[tuple[str, int]]:
 def design_settings(study: Study) -> Iterator[tuple[str, list[str]]]:
     """Yield the settings from which a study's cells follow: a name and texts for each.
 
-    They are the keys of [study], [ladder], [when] and [[gate]] in the study file. Then come the values that
+    They are the keys of [study], [ladder] and [when] in the study file. Then come the values that
     follow from them: the size that `match` solves for each model, and the steps and the learning rate at each
     size of a ladder.
     """
     data, matched = study.document.data, study.design.matched_size
-    gates = {f"gate.{number}": gate for number, gate in enumerate(data.get("gate", ()), 1)}
-    tables = {name: data.get(name, {}) for name in ("study", "ladder", "when")} | gates
-    for table, keys in tables.items():
-        for key, value in keys.items():
+    for table in ("study", "ladder", "when"):
+        for key, value in data.get(table, {}).items():
             if key not in ("name", "title", "paper"):
                 yield f"{table}.{key}", _value_texts(value)
     if study.header.bounds:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -36,8 +36,7 @@ class StudyStatus:
     """The progress of a study: its trials and how they ended.
 
     `stored` has the status of each outcome by trial id, and `started` the started trials. `progress` has
-    their progress, the latest first. `num_held` counts trials that a gate holds back and that were never
-    started; they do not count as remaining. Trials in `missing_weights` are done, but would be trained again
+    their progress, the latest first. Trials in `missing_weights` are done, but would be trained again
     for their weights. `failure_reasons` counts first lines, the most frequent first. `added` has the status
     of each stored trial of an added seed. `total` and `stored` leave these trials out, and `left` counts
     those that are being added. `spent` names the budget or space that a search has used up, else it is None;
@@ -47,7 +46,6 @@ class StudyStatus:
 
     total: int
     left: int
-    num_held: int = 0
     spent: str | None = None
     stored: Mapping[str, str] = field(default_factory=dict[str, str])
     added: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -78,8 +76,6 @@ class StudyStatus:
             ended = Counter(self.added.values())
             counted = ", ".join(f"{count} {status}" for status, count in sorted(ended.items()))
             parts += [f"further seeds: {counted}"]
-        if self.num_held:
-            parts += [f"{self.num_held} held back by a gate"]
         if self.spent:
             parts += [f"its {self.spent} is exhausted"]
         if self.missing_weights:
@@ -112,13 +108,10 @@ def study_status(
     study: Study,
     store: Store,
     outcomes: pl.DataFrame | None = None,
-    *,
-    confirmed: Sequence[str] = (),
 ) -> StudyStatus:
     """Return the status of a study in a store.
 
-    Without `outcomes`, read the latest attempts from the store. `confirmed` names the confirmed claims, which
-    open gates.
+    Without `outcomes`, read the latest attempts from the store.
     """
     outcomes = stored_outcomes(store, study) if outcomes is None else outcomes
     rows = study_outcomes(study, outcomes)
@@ -130,12 +123,11 @@ def study_status(
     if study.search is None and study.later_seeds:
         later = study_outcomes(study.with_later_seeds(), outcomes).filter(~has_trial(stored))
         added = dict(later.select("trial", "status").iter_rows())
-    counted = count_trials(study, rows, unfinished, confirmed)
+    counted = count_trials(study, rows, unfinished)
     notes = {trial: note for trial in started if (note := store.files.checkpoint_note(trial)) is not None}
     return StudyStatus(
         total=counted.total - len(of_added_seeds),
         left=counted.left,
-        num_held=len(counted.held),
         spent=_spent_words(study, counted),
         stored=stored,
         added=added,
@@ -151,29 +143,24 @@ def study_status(
 class TrialCounts:
     """How many trials a study has, with added seeds, and how many of them remain to be trained.
 
-    The trials `held` by a gate do not remain. If a search `is_over_budget`, only trials of points that have
-    begun remain.
+    If a search `is_over_budget`, only trials of points that have begun remain.
     """
 
     total: int
     left: int
-    held: frozenset[str]
     is_over_budget: bool = False
 
 
-def count_trials(
-    study: Study, rows: pl.DataFrame, unfinished: Iterable[Trial], confirmed: Sequence[str] = ()
-) -> TrialCounts:
+def count_trials(study: Study, rows: pl.DataFrame, unfinished: Iterable[Trial]) -> TrialCounts:
     """Count the trials of a study and those that remain, incomplete ones included.
 
-    `rows` are the study's outcomes. `unfinished` are the trials of a search that have none, and `confirmed`
-    names the confirmed claims, which open gates.
+    `rows` are the study's outcomes. `unfinished` are the trials of a search that have none.
     """
-    total, held = _total(study, rows), study.gates.held(confirmed).difference(rows["trial"])
+    total = _total(study, rows)
     if study.search and (left := left_within_budget(study.search, rows, unfinished)) is not None:
-        return TrialCounts(total=total, left=left, held=held, is_over_budget=True)
+        return TrialCounts(total=total, left=left, is_over_budget=True)
     ended = rows.filter(pl.col("status") != "incomplete")
-    return TrialCounts(total=total, left=max(0, total - len(ended) - len(held)), held=held)
+    return TrialCounts(total=total, left=max(0, total - len(ended)))
 
 
 def _total(study: Study, rows: pl.DataFrame) -> int:

@@ -107,15 +107,14 @@ def trials_to_run(
 
     `statuses` has the status of each trial with an outcome. Pruned trials, incomplete ones (with lost
     metrics), and done ones with missing weights run again; failed ones only with `retry_failed`. `only`
-    restricts them to these ids; if it is None, trials that a gate holds back are left out.
+    restricts them to these ids.
     """
-    held = study.gates.held()
     repeated = {"pruned", "incomplete", *(["failed"] if retry_failed else [])}
     without_weights = set(trials_missing_weights(study, store, statuses))
     return [
         trial
         for trial in study.trials
-        if (trial.id not in held if only is None else trial.id in only)
+        if (only is None or trial.id in only)
         and (trial.id not in statuses or statuses[trial.id] in repeated or trial.id in without_weights)
     ]
 

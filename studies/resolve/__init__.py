@@ -5,7 +5,7 @@ All faults of the study file are reported together.
 `template` is the study as written and makes settings, whose conflicts `compatibility` finds and whose steps
 `training_budget` counts. `draft` checks the fillings of its holes. `trial` adds the id. `grid` makes all
 trials of a grid, and `search_source` those of a search's points. `costs` computes the costs of a trial's
-model, and `gates` has the trials that wait for claims.
+model.
 """
 
 from ...lazy_exports import lazy_exports

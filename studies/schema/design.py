@@ -103,10 +103,6 @@ class Expansion:
         """
         return study
 
-    def count_held(self, design: Design) -> int:
-        """Return how many trials of a design this feature holds back before the first run."""
-        return 0
-
     def plan_lines(self, study: Study, width: int) -> Iterator[str]:
         """Yield the lines that this feature adds to a plan below its table of models."""
         yield from ()

@@ -124,7 +124,7 @@ def tables_in(kind):
 @pytest.mark.parametrize(
     ("name", "model"),
     [
-        *((name, *all_tables()[name].models()[:1]) for name in ("model", "search", "ladder", "gate")),
+        *((name, *all_tables()[name].models()[:1]) for name in ("model", "search", "ladder")),
         ("train", settings.TrainSettings),
         ("optimizer", OwnOptimizerSettings),
         ("schedule", OwnScheduleSettings),

@@ -19,8 +19,7 @@ SHIPPED = shipped_studies()
 @pytest.mark.parametrize("path", SHIPPED.values(), ids=SHIPPED)
 def test_an_outline_has_the_trials_of_the_whole_study_which_it_does_not_stand_for_once_one_is_known(path):
     whole, found = load_study(path), outline(path, ())
-    held = len(whole.gates.held())
-    assert found in (None, StudyOutline(title=whole.title, trials=whole.total, held=held))
+    assert found in (None, StudyOutline(title=whole.title, trials=whole.total))
     for each in {traits(json.loads(settings_to_json(trial.settings))) for trial in whole.trials}:
         assert outline(path, {each}) is None
 

@@ -59,9 +59,52 @@ def claiming(tiny):
 def test_claims_are_reported_in_eighty_columns(run, claiming, golden):
     claiming()
     result = run("claim", "check")
-    assert (result.exit_code, result.stderr) == (0, "")
+    assert (result.exit_code, result.stderr) == (3, "")
     golden(result.stdout)
     assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_only_the_named_claims_are_checked(run, claiming, golden):
+    claiming()
+    names = ("attention reaches 7 on not", "convolution goes further than attention")
+    result = run("claim", "check", "--claim", names[0], "--claim", names[1])
+    assert result.exit_code == 3
+    assert re.findall("^  [a-z]+ +(.*)", result.stdout, re.MULTILINE)[0].startswith(names[1])
+    assert "attention passes 7" not in result.stdout
+    page = json.loads(run("claim", "check", "--claim", names[0], "--json").stdout)
+    assert [claim["spec"]["name"] for claim in page["claims"]] == [names[0]]
+    wrong = run("claim", "check", "--claim", "attention reaches 8 on not", "--claim", "x")
+    assert (wrong.exit_code, wrong.stdout) == (2, "")
+    golden(wrong.stderr)
+
+
+def test_the_name_of_a_claim_for_each_level_selects_all_of_them(run, claiming):
+    holds = "max_length[mixer=conv(k=3)] > max_length[mixer=sa(heads=1, head_width=4)]"
+    claiming(claims=f'\n[[claim]]\nname = "ahead"\neach = "task"\nholds = "{holds}"\n')
+    both = run("claim", "check", "--claim", "ahead")
+    one = run("claim", "check", "--claim", "at task=not: ahead")
+    assert (both.stdout.count(": ahead"), one.stdout.count(": ahead")) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "claim", "status"),
+    [
+        (3, "attention reaches 7 on not", 0),
+        (3, "attention is behind on not", 0),
+        (3, "attention is ahead on not", 1),
+        (3, "attention passes 7 on not", 3),
+        (1, "attention is behind on not", 3),
+        (0, "attention is behind on not", 1),
+    ],
+)
+def test_the_exit_status_says_how_claims_are_decided(seeds, claim, status, run, claiming):
+    sides = ("max_length[task=not, mixer=sa(heads=1, head_width=4)]", "max_length[task=not, mixer=conv(k=3)]")
+    further = "".join(
+        f'\n[[claim]]\nname = "attention is {word} on not"\nholds = "{sides[0]} {sign} {sides[1]}"\n'
+        for word, sign in (("behind", "<"), ("ahead", ">"))
+    )
+    claiming(CLAIMS + further, {cell: values[:seeds] for cell, values in VALUES.items()})
+    assert run("claim", "check", "--claim", claim).exit_code == status
 
 
 def test_the_settings_that_a_papers_verdict_depends_on_are_shown_next_to_it(run, claiming):

@@ -185,7 +185,7 @@ def test_the_appendix_has_the_sizes_that_make_costs_equal(kept, tmp_path):
     assert rf"\texttt{{filter}}~=~64 at sa, {solved[2]} at gru" in appendix
 
 
-def test_the_appendix_has_the_steps_and_the_rate_of_each_size_and_the_gates(kept, tmp_path):
+def test_the_appendix_has_the_steps_and_the_rate_of_each_size(kept, tmp_path):
     claim = {"name": "gru is ahead", "holds": "loss[mixer=gru, width=16] < loss[mixer=sa, width=16]"}
     ladder = "[ladder]\nsizes = { width = [16, 64] }\ntokens_per_parameter = 40\nlr_exponent = -0.5\n"
     text = ladder + study_text(
@@ -195,7 +195,6 @@ def test_the_appendix_has_the_steps_and_the_rate_of_each_size_and_the_gates(kept
         train={"steps_per_epoch": None, "optimizer": {"name": "adam", "lr": 0.01}},
         factors={"mixer": ["sa", "gru"], "task": None, "seed": [0, 1]},
         claim=[claim],
-        gate=[{"claims": ["gru is ahead"], "holds": {"width": 64}}],
     )
     (tmp_path / "tiny.toml").write_text(text, encoding="utf-8")
     (tmp_path / "paper.toml").write_text('[paper]\nstudies = ["tiny.toml"]', encoding="utf-8")
@@ -210,8 +209,6 @@ def test_the_appendix_has_the_steps_and_the_rate_of_each_size_and_the_gates(kept
         "study.max_seeds": "5",
         "ladder.sizes": "width=[16, 64]",
         "ladder.tokens_per_parameter": "40",
-        "gate.1.claims": "gru is ahead",
-        "gate.1.holds": "width=64",
         "train.optimizer.lr": "0.01 at width=16, 0.005 at width=64;",
         "train.steps_per_epoch": "; ".join(
             f"{count} at width={width}, mixer={mixer}" for (width, mixer), count in steps.items()
