@@ -6,7 +6,7 @@ show the same moment.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -86,21 +86,10 @@ class Snapshot:
         """Return the finished points of a search: those without unfinished trials."""
         return studies.find_points(self.study, self.outcomes)
 
-    def tables(
-        self,
-        specs: Sequence[TableKind] | None = None,
-        *,
-        published: bool = True,
-        begun: Collection[str] | None = None,
-    ) -> list[Table]:
-        """Return the tables for `specs` (default: the study's own).
-
-        Raise TableError if one is invalid. `begun` has the ids of begun trials (default: those that have no
-        outcome yet).
-        """
-        if begun is None:
-            unfinished = unfinished_of(self.study, self.store, self.outcomes["trial"].to_list())
-            begun = [each.id for each in unfinished]
+    def tables(self, specs: Sequence[TableKind] | None = None, *, published: bool = True) -> list[Table]:
+        """Return the tables for `specs` (default: the study's own). Raise TableError if one is invalid."""
+        unfinished = unfinished_of(self.study, self.store, self.outcomes["trial"].to_list())
+        begun = [each.id for each in unfinished]
         return [
             reporting.build_table(self.study, spec, self.outcomes, published=published, begun=begun)
             for spec in (self.study.tables if specs is None else specs)

@@ -83,13 +83,14 @@ def serve(
 ) -> None:
     """Show studies in a browser while they run, until Ctrl-C.
 
-    Claims, tables, figures, progress, learning curves and failures are updated as results arrive. Pages are
-    read-only. Only this machine has access, unless --host allows others.
+    A list of all studies comes first. The page of a study is that of `report build`, with its progress and
+    trials, and is renewed as results arrive. Pages are read-only. Only this machine has access, unless --host
+    allows others.
     """
     store = cli.load_settings({"results": results}).store
     access = reporting.Access(host=host, token=token or None)
     try:
-        server = reporting.PageServer(store, access, port)
+        server = reporting.PageServer(store, access, port, report_fault=print_stderr)
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise

@@ -64,7 +64,7 @@ def print_end(now: StudyNow) -> bool:
 
 def _read(reader: StoreReader, study: Study) -> StudyNow | None:
     """Return the study's state; None before its first run. Raise StudyError if its record cannot be read."""
-    found = reader.current().studies.get(study.name)
+    found = reader.current().get(study.name)
     if isinstance(found, StudyError):
         raise found
     return found

@@ -86,7 +86,7 @@ class LineFigure(SeriesFigure):
         if len(panels) > 1:
             made = cells.panels(Lines(lines=lines) for lines in panels)
         else:
-            made = panels_of(panels[0])
+            made = _panels_of(panels[0])
             if len(made) > 1:
                 accented = [f"; in colour: {line.name}" for line in panels[0] if line.accent]
                 notes.append(f"Grey: the other panels' lines{''.join(accented)}.")
@@ -163,7 +163,7 @@ class Lines(Content):
         plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
 
 
-def panels_of(lines: tuple[Line, ...]) -> tuple[Panel, ...]:
+def _panels_of(lines: tuple[Line, ...]) -> tuple[Panel, ...]:
     """Return a panel with these lines; if they are too many, a panel for each, with the others in grey."""
     if len(lines) <= MAX_LINES:
         return (Panel(title="", content=Lines(lines=lines)),)

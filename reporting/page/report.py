@@ -70,16 +70,24 @@ def make_environment(*folders: Path) -> Environment:
 _TEMPLATES = make_environment(Path(__file__).with_name("templates"))
 
 
+Section = tuple[str, str, str]
+"""The name, the title and the HTML of a section."""
+
+
 def report(study: Study, store: Store) -> str:
     """Return the whole HTML page of a study.
 
     Raises StoreError; raises TableError or CurveError if a table or a figure does not fit the study.
     """
-    inputs = Snapshot.of(study, store)
-    sections = [
+    sections = report_sections(Snapshot.of(study, store))
+    page = _TEMPLATES.get_template("page.html")
+    return page.render(study=study, sections=sections, version=__version__)
+
+
+def report_sections(inputs: Snapshot) -> list[Section]:
+    """Return the sections of a study's page, without empty ones. Raises what `report` raises."""
+    return [
         (name, title, _TEMPLATES.get_template(f"{name}.html").render(values))
         for name, title, find in SECTIONS
         if (values := find(inputs)) is not None
     ]
-    page = _TEMPLATES.get_template("page.html")
-    return page.render(study=study, sections=sections, version=__version__)

@@ -6,7 +6,7 @@ are missing. Machine names are left out, since a page is for others.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import fsum
 from typing import Any
 
@@ -33,13 +33,8 @@ def status(inputs: Snapshot) -> Mapping[str, object]:
 
 
 def failures(inputs: Snapshot) -> Mapping[str, object] | None:
-    """Return the failed trials with their levels, and how often each reason for failure occurred."""
-    return failed_trials(inputs, inputs.own_outcomes.filter(status="failed"))
-
-
-def failed_trials(inputs: Snapshot, rows: pl.DataFrame) -> Mapping[str, object] | None:
-    """Return the failed trials in `rows`, and how often each reason occurred; None if no trial failed."""
-    failed = rows.select("trial", "epochs", "reason")
+    """Return the failed trials with their levels, and how often each reason occurred; None without one."""
+    failed = inputs.own_outcomes.filter(status="failed").select("trial", "epochs", "reason")
     if not len(failed):
         return None
     levels = study_levels(inputs.study, inputs.outcomes)
@@ -92,10 +87,10 @@ def _with_short_versions(group: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def tables(inputs: Snapshot, begun: Collection[str] | None = None) -> Mapping[str, object] | None:
-    """Return every table of the page as HTML; None if there are none. `begun` is as for `Snapshot.tables`."""
+def tables(inputs: Snapshot) -> Mapping[str, object] | None:
+    """Return every table of the page as HTML; None if there are none."""
     specs = _shown_tables(inputs.study)
-    return {"tables": [html.render(each) for each in inputs.tables(specs, begun=begun)]} if specs else None
+    return {"tables": [html.render(each) for each in inputs.tables(specs)]} if specs else None
 
 
 def _shown_tables(study: Study) -> tuple[TableKind, ...]:

@@ -4,5 +4,3 @@ from .http_server import ServeError as ServeError
 from .study_now import BegunTrial as BegunTrial
 from .study_now import StudyNow as StudyNow
 from .trials import metric_words as metric_words
-from .trials import trial_levels as trial_levels
-from .trials import trial_words as trial_words

@@ -1,42 +1,30 @@
 """The HTTP server for the web pages of a store.
 
-An event (server-sent event) tells an open page that it has changed, and its script then asks for it again.
-Pages need no script except for this.
+A connection has one request. Its number is limited, and so is the time of a request, so that clients that
+send nothing keep no other from the pages.
 """
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
+import re
 import secrets
 import socket
-from collections.abc import AsyncIterator, Mapping
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from hashlib import sha256
-from pathlib import Path
-from typing import Literal
-from urllib.parse import urlencode
-
-import uvicorn
-from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
-from starlette.middleware import Middleware
-from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
-from starlette.requests import Request
-from starlette.responses import (
-    HTMLResponse,
-    PlainTextResponse,
-    RedirectResponse,
-    Response,
-    StreamingResponse,
-)
-from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
+from http import HTTPStatus
+from http.cookies import CookieError, SimpleCookie
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Literal, cast
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from ...errors import ActivememError
 from ...storage import Store
-from ..tables.render.html import STYLE_SOURCE
-from .site import Site, SitePage
+from .pages import SCRIPT, Pages
 
 MIN_TOKEN_LENGTH = 16
 
@@ -75,21 +63,23 @@ class Access:
                 "since other machines can reach this address"
             )
 
-    def check(self, headers: Mapping[str, str], query: Mapping[str, str], cookie: str) -> Verdict:
-        """Return whether a request is allowed, or the reason why it is not."""
+    def check(self, *, host: str, token: str, bearer: str, cookie: str) -> Verdict:
+        """Return whether a request is allowed, or the reason why it is not.
+
+        `token` is from its address, and `bearer` from its header Authorization.
+        """
         if self.token is None:
-            return "allowed" if _is_loopback(_without_port(headers.get("Host", ""))) else "wrong host"
-        if _equal(query.get("token", ""), self.token):
+            return "allowed" if _is_loopback(_without_port(host)) else "wrong host"
+        if _equal(token, self.token):
             return "allowed with a token"
-        if _equal(headers.get("Authorization", "").removeprefix("Bearer "), self.token):
+        if _equal(bearer, self.token):
             return "allowed"
         return "allowed" if _equal(cookie, self.cookie) else "no token"
 
 
 def _without_port(host: str) -> str:
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.rpartition(":")[0] if host.count(":") == 1 else host
+    found = re.fullmatch(r"(?:\[([^\]]*)\]|([^:]*))(?::\d*)?", host)
+    return (found[1] or found[2] or "") if found else ""
 
 
 def _is_loopback(host: str) -> bool:
@@ -107,12 +97,15 @@ def _equal(given: str, expected: str) -> bool:
     return secrets.compare_digest(given.encode(errors="surrogateescape"), expected.encode())
 
 
-GRACE_S = 1
-"""The seconds after which open requests are cut off when the server stops."""
+MAX_CONNECTIONS = 64
+"""The maximum number of open connections. A further one closes the oldest that still waits for a request."""
+
+REQUEST_S, ANSWER_S = 10.0, 60.0
+"""The seconds in which a client must send its request, and in which it must take the answer."""
 
 _POLICY = (
-    "default-src 'none'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
-    f"style-src 'self' {STYLE_SOURCE}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; connect-src 'self'; img-src data:; style-src 'unsafe-inline'; "
+    "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -123,95 +116,170 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 
-_STATIC = Path(__file__).with_name("static")
-_PAGE_STYLE = Path(__file__).parents[1] / "page" / "templates" / "style.css"
-
 
 class PageServer:
     """Server of the pages of a store. It raises OSError if the address is taken."""
 
-    def __init__(self, store: Store, access: Access, port: int, look_s: float | None = None) -> None:
-        """Listen on a port (0: any free one). Open pages check the store each `look_s` seconds."""
-        self.site, self.access = Site(store, look_s), access
-        family = socket.AF_INET6 if ":" in access.host else socket.AF_INET
-        # made here, not by uvicorn, so that a taken address raises an error at once
-        self._socket = socket.create_server((access.host, port), family=family)
-        self.port: int = self._socket.getsockname()[1]
-        routes = [
-            Route("/static/style.css", lambda _: Response(_PAGE_STYLE.read_bytes(), media_type="text/css")),
-            Mount("/static", StaticFiles(directory=_STATIC)),
-            Route("/events/{path:path}", self._events),
-            Route("/{path:path}", self._page),
-        ]
-        guard = Middleware(BaseHTTPMiddleware, dispatch=self._guard)
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                Starlette(routes=routes, middleware=[guard]),
-                lifespan="off",
-                ws="none",
-                log_config=None,
-                access_log=False,  # do not log addresses, which may have a token
-                server_header=False,
-                headers=list(_HEADERS.items()),
-                timeout_graceful_shutdown=GRACE_S,
-            )
-        )
+    def __init__(
+        self,
+        store: Store,
+        access: Access,
+        port: int,
+        look_s: float | None = None,
+        report_fault: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Listen on a port (0: any free one). The store is read at most each `look_s` seconds.
+
+        `report_fault` gets a line for each different fault of a page.
+        """
+        self.pages = Pages(store, look_s, report_fault)
+        self._server = _Server(access, port, self.pages)
+        self.port: int = self._server.server_address[1]
 
     def serve_forever(self) -> None:
         """Serve requests until `shutdown`. Raise KeyboardInterrupt after Ctrl-C."""
-        with self._socket:
-            self._server.run(sockets=[self._socket])
+        with self._server:
+            self._server.serve_forever()
 
     def shutdown(self) -> None:
-        """Stop the server; open pages get no further updates."""
-        self._server.should_exit = True
+        """Stop the server, from another thread."""
+        self._server.shutdown()
+
+
+class _Server(ThreadingHTTPServer):
+    """Server with a thread for each connection."""
+
+    daemon_threads = True
+
+    def __init__(self, access: Access, port: int, pages: Pages) -> None:
+        self.address_family = socket.AF_INET6 if ":" in access.host else socket.AF_INET
+        self.access, self.pages = access, pages
+        self._lock = threading.Lock()
+        self._open = 0
+        self._waiting: dict[socket.socket, float] = {}  # when each was accepted, the oldest first
+        super().__init__((access.host, port), _Handler)
+
+    def server_bind(self) -> None:
+        # HTTPServer would look up the name of this machine, which can take seconds
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        try:
+            return super().get_request()
+        except OSError:
+            time.sleep(0.1)  # without free descriptors, the loop would call this again at once
+            raise
+
+    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 -- as in socketserver
+        with self._lock:
+            self._open += 1
+            self._waiting[request] = time.monotonic()
+            if self._open > MAX_CONNECTIONS:
+                self._cut(next(iter(self._waiting)))
+        super().process_request(request, client_address)
+
+    def service_actions(self) -> None:
+        with self._lock:
+            latest = time.monotonic() - REQUEST_S
+            for late in [each for each, since in self._waiting.items() if since < latest]:
+                self._cut(late)
+
+    def _cut(self, request: socket.socket) -> None:
+        del self._waiting[request]
+        with suppress(OSError):
+            request.shutdown(socket.SHUT_RDWR)  # its thread reads an end, and closes it
+
+    def begin_answer(self, request: socket.socket) -> None:
+        """Note that a connection has sent its request."""
+        with self._lock:
+            self._waiting.pop(request, None)
+
+    def shutdown_request(self, request: Any) -> None:  # noqa: ANN401 -- as in socketserver
+        with self._lock:
+            self._open -= 1
+            self._waiting.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 -- as in socketserver
+        """Report a fault of this program. The error of a connection is none: the client has gone."""
+        if (error := sys.exception()) is not None and not isinstance(error, OSError):
+            self.pages.report_fault(error)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Handler of one connection with one request."""
+
+    timeout = ANSWER_S
 
     @property
-    def _cookie_name(self) -> str:
-        return f"activemem-{self.port}"  # all ports of a machine share cookies
+    def _server(self) -> _Server:
+        return cast("_Server", self.server)
 
-    async def _guard(self, request: Request, answer: RequestResponseEndpoint) -> Response:
-        query, cookie = request.query_params, request.cookies.get(self._cookie_name, "")
-        match self.access.check(request.headers, query, cookie):
+    def parse_request(self) -> bool:
+        found = super().parse_request()
+        self._server.begin_answer(self.connection)
+        return found
+
+    def do_GET(self) -> None:
+        address = urlsplit(self.path)
+        query = dict(parse_qsl(address.query))
+        cookie = f"activemem-{self._server.server_address[1]}"  # all ports of a machine share cookies
+        hosts = self.headers.get_all("Host", [])
+        verdict = self._server.access.check(
+            host=hosts[0] if len(hosts) == 1 else "",
+            token=query.get("token", ""),
+            bearer=self.headers.get("Authorization", "").removeprefix("Bearer "),
+            cookie=self._cookie(cookie),
+        )
+        match verdict:
             case "wrong host":
-                words = "Expected a name of this machine in the address, such as localhost.\n"
-                return PlainTextResponse(words, 421)
+                self.send_error(421, "Expected a name of this machine in the address, such as localhost.")
             case "no token":
-                return PlainTextResponse("Expected the token in the address, as in ?token=…\n", 401)
+                self.send_error(401, "Expected the token in the address, as in ?token=…")
             case "allowed with a token":  # set a cookie, and redirect to the address without the token
                 rest = urlencode({name: value for name, value in query.items() if name != "token"})
                 # with two slashes at its start, the address would name another server
-                where = "/" + request.url.path.lstrip("/") + (f"?{rest}" if rest else "")
-                redirect = RedirectResponse(where, 303)
-                redirect.set_cookie(self._cookie_name, self.access.cookie, httponly=True, samesite="strict")
-                return redirect
+                where = "/" + address.path.lstrip("/") + (f"?{rest}" if rest else "")
+                value = f"{cookie}={self._server.access.cookie}; HttpOnly; Path=/; SameSite=strict"
+                self._send(303, b"", {"Location": where, "Set-Cookie": value})
+            case "allowed" if address.path == "/live.js":
+                self._send(200, SCRIPT, {"Content-Type": "text/javascript; charset=utf-8"})
             case "allowed":
-                return await answer(request)
+                self._send_page([unquote(word) for word in address.path.split("/") if word])
 
-    async def _found(self, request: Request) -> tuple[SitePage, str]:
-        """Return the page at an address, and a text that changes with it."""
-        words = [word for word in request.path_params["path"].split("/") if word]
-        page = await run_in_threadpool(self.site.page, words, request.query_params)
-        # the time of reading, which is around the sections, is no change
-        return page, f'"{sha256(repr(page).encode()).hexdigest()[:16]}"'
+    do_HEAD = do_GET  # noqa: N815 -- as in the base class
 
-    async def _page(self, request: Request) -> Response:
-        try:
-            page, version = await self._found(request)
-        except ActivememError as error:  # for example an unreadable store
-            return PlainTextResponse(f"{error}\n", 500)
-        if request.headers.get("If-None-Match") == version:
-            return Response(status_code=304)
-        return HTMLResponse(self.site.render(page), page.status, {"ETag": version})
+    def _cookie(self, name: str) -> str:
+        with suppress(CookieError):
+            found = SimpleCookie(self.headers.get("Cookie", "")).get(name)
+            return found.value if found else ""
+        return ""
 
-    async def _events(self, request: Request) -> Response:
-        async def versions() -> AsyncIterator[str]:
-            told = ""
-            while not self._server.should_exit:
-                _, version = await self._found(request)
-                # a comment in place of an event shows whether the browser is still there
-                yield ":\n\n" if version == told else f"data: {version}\n\n"
-                told = version
-                await asyncio.sleep(self.site.look_s)
+    def _send_page(self, words: list[str]) -> None:
+        page = self._server.pages.page(words)
+        headers = {"ETag": page.version, "Content-Type": "text/html; charset=utf-8"}
+        if self.headers.get("If-None-Match") == page.version:
+            self._send(304, b"", headers)
+        else:
+            self._send(page.status, self._server.pages.render(page).encode(), headers)
 
-        return StreamingResponse(versions(), media_type="text/event-stream")
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Send one line of text. The base class calls this for requests that it cannot read."""
+        words = message or HTTPStatus(code).phrase
+        self._send(code, f"{words}\n".encode(), {"Content-Type": "text/plain; charset=utf-8"})
+
+    def _send(self, code: int, body: bytes, headers: dict[str, str]) -> None:
+        self.send_response(code)
+        for name, value in (_HEADERS | headers | {"Content-Length": str(len(body))}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def version_string(self) -> str:
+        return "activemem"
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Log nothing: addresses may have a token."""

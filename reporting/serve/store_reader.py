@@ -11,8 +11,6 @@ import json
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from hashlib import sha256
 
 from ...storage import Store, StoreState
@@ -28,15 +26,8 @@ REFRESH_FACTOR, MAX_AGE_S = 5, 10.0
 """The next read waits for this multiple of the last read's time, up to a limit in seconds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreNow:
-    """The studies in a store at one moment.
-
-    A study that cannot be read is a StudyError. `read_at` is the time of reading.
-    """
-
-    studies: Mapping[str, StudyNow | StudyError]
-    read_at: datetime
+StoreNow = Mapping[str, StudyNow | StudyError]
+"""The studies in a store at one moment, by name. A study that cannot be read is a StudyError."""
 
 
 class StoreReader:
@@ -53,20 +44,20 @@ class StoreReader:
         self._loaded: dict[str, tuple[int, Study | StudyError]] = {}
         self._snapshots: dict[str, tuple[str, Snapshot]] = {}
         self._snapshot: StoreNow | None = None
+        self._fault: Exception | None = None
 
     def current(self) -> StoreNow:
-        """Return a recent snapshot of the store. Raise StoreError if the store cannot be read."""
-        if self._snapshot is None or time.monotonic() >= self._due:
-            if self._snapshot is None:
-                self._reading.acquire()
-            elif not self._reading.acquire(blocking=False):
-                return self._snapshot
+        """Return a recent snapshot of the store. Raise what its last reading raised, such as StoreError."""
+        is_first = self._snapshot is None and self._fault is None
+        if time.monotonic() >= self._due and self._reading.acquire(blocking=is_first):
             try:
                 # another thread may have read the store while this one waited
                 if time.monotonic() >= self._due:
                     self._look()
             finally:
                 self._reading.release()
+        if self._fault is not None:
+            raise self._fault.with_traceback(None)
         assert self._snapshot is not None
         return self._snapshot
 
@@ -79,6 +70,9 @@ class StoreReader:
             if self._read_state != (state, held):
                 self._snapshot = self._read(state, latest, held)
                 self._read_state = state, held
+            self._fault = None
+        except Exception as error:  # noqa: BLE001 -- it is raised for each viewer, until the store is read again
+            self._fault = error
         finally:
             now = time.monotonic()
             # also after an error, so that an unreadable store is not read in a loop
@@ -127,7 +121,7 @@ class StoreReader:
                 rows=rows,
                 key=f"{rows}-{_digest(times)}",
             )
-        return StoreNow(studies=studies, read_at=datetime.now(UTC))
+        return studies
 
     def snapshot(self, study: Study, rows: str) -> Snapshot:
         """Return a study's results, which are read again only if `rows` of StudyNow has changed."""

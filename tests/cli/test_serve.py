@@ -6,12 +6,12 @@ import signal
 import socket
 import subprocess
 import sys
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import HTTPCookieProcessor, build_opener, urlopen
 
 import pytest
-import uvicorn
 
 from .store_factories import make_partial_store
 
@@ -42,7 +42,7 @@ def test_it_serves_until_it_is_interrupted_and_keeps_the_token_to_itself(tiny):
 
 
 def test_a_folder_without_a_store_is_reported_and_served(run, monkeypatch):
-    monkeypatch.setattr(uvicorn.Server, "run", lambda *_, **__: None)
+    monkeypatch.setattr(ThreadingHTTPServer, "serve_forever", lambda _: None)
     result = run("serve", "--port", "0", "--results", "nowhere")
     assert (result.exit_code, f" {Path('nowhere').resolve()} " in result.stderr) == (0, True)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
-from hashlib import sha256
 from html import escape
 
 from ....errors import replace_unprintable
@@ -27,11 +25,6 @@ STYLE = """\
 .activemem-table th.over { text-align: center; border-bottom: 1px solid; }
 .activemem-table th.inner:first-child { padding-left: 1em; }
 </style>"""
-
-_TEXT_OF_STYLE = STYLE.removeprefix("<style>").removesuffix("</style>")
-
-STYLE_SOURCE = f"'sha256-{b64encode(sha256(_TEXT_OF_STYLE.encode()).digest()).decode()}'"
-"""The style source that a page's content security policy must allow for these tables."""
 
 
 def render(table: Table) -> str:

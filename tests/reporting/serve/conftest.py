@@ -57,9 +57,10 @@ def fill(store, study):
 
 
 @contextmanager
-def serving(store, access=None):
+def serving(store, access=None, report_fault=print):
     """Serve a store in a thread within a context."""
-    server = PageServer(store, access or Access(host="127.0.0.1"), 0, look_s=LOOK_S)
+    access = access or Access(host="127.0.0.1")
+    server = PageServer(store, access, 0, look_s=LOOK_S, report_fault=report_fault)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
@@ -125,14 +126,3 @@ def section(page, name):
 def names(page):
     """Return the names of the sections of a page."""
     return re.findall('<section aria-labelledby="(.*?)"', page)
-
-
-@contextmanager
-def listening(server, path):
-    """Yield the events of a page: the version that it has after each change."""
-    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=600)) as connection:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        assert answer.getheader("Content-Type").startswith("text/event-stream")
-        lines = iter(answer.readline, b"")
-        yield (line[6:].decode().strip() for line in lines if line.startswith(b"data: "))

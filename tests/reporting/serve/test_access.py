@@ -12,7 +12,8 @@ TOKEN = "a token of some length"
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "10.0.0.7"]
+    "host",
+    ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "[::1].evil", "", "10.0.0.7"],
 )
 def test_a_name_that_others_can_point_here_is_refused(still, host):
     answer, text = get(still, "/", Host=host)
@@ -30,7 +31,7 @@ def test_this_machine_is_answered_at_any_port(still, host):
 def test_a_token_is_asked_for_and_exchanged_for_a_cookie(store):
     with serving(store, Access(host="127.0.0.1", token=TOKEN)) as server:
         assert get(server, "/")[0].status == 401
-        assert get(server, "/static/live.js")[0].status == 401
+        assert get(server, "/live.js")[0].status == 401
         assert get(server, "/?token=another+token+of+some")[0].status == 401
         answer, _ = get(server, f"/study/everything?token={TOKEN.replace(' ', '+')}&page=2")
         assert (answer.status, answer.getheader("Location")) == (303, "/study/everything?page=2")
