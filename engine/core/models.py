@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import os
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
@@ -120,7 +119,7 @@ def checkpointing_fault(settings: TrialSettings, model: AnyModel) -> str | None:
 _OPERATIONS: tuple[Any, ...] = attrgetter(
     "cuda.matmul", "mkldnn.matmul", "cudnn", "cudnn.conv", "cudnn.rnn", "mkldnn.conv", "mkldnn.rnn"
 )(torch.backends)
-"""Operations with their own float32 precision in torch. Matrix products come first, for `_legacy_setting`."""
+"""Operations with their own float32 precision in torch. That of cuDNN comes before those of its parts."""
 
 
 class PrecisionError(ActivememError):
@@ -156,45 +155,14 @@ def float32_products(precision: Precision) -> Iterator[None]:
     That is TF32 if `precision` is tf32, else full float32. Under bf16 this concerns the products that
     autocast leaves in float32. The previous precisions are restored at the end.
     """
-    before, of_cudnn = [operation.fp32_precision for operation in _OPERATIONS], _legacy_setting_of_cudnn()
-    chosen = ["tf32" if precision == "tf32" else "ieee"] * len(_OPERATIONS)
-    _replace_precisions(before, chosen, None if of_cudnn is None else precision == "tf32")
+    before = [operation.fp32_precision for operation in _OPERATIONS]
+    for operation in _OPERATIONS:
+        operation.fp32_precision = "tf32" if precision == "tf32" else "ieee"
     try:
         yield
     finally:
-        _replace_precisions(chosen, before, of_cudnn)
-
-
-def _replace_precisions(old: Sequence[str], new: Sequence[str], of_cudnn: bool | None) -> None:
-    """Change the float32 precisions of all operations from `old` to `new`.
-
-    Torch's older flags are adapted too. `of_cudnn` is the value for cuDNN's older TF32 flag; None leaves the
-    flag unchanged. Torch's compiler, and code that disables cuDNN temporarily, read the older flags, which
-    must not contradict the new ones.
-    """
-    # the older flags come first, because setting them also changes some of the newer settings (torch 2.13)
-    if (legacy := _legacy_setting(new)) != _legacy_setting(old):
-        torch.set_float32_matmul_precision(legacy)
-    if of_cudnn is not None:
-        torch.backends.cudnn.allow_tf32 = of_cudnn
-    for operation, precision in zip(_OPERATIONS, new, strict=True):
-        operation.fp32_precision = precision
-
-
-def _legacy_setting(precisions: Sequence[str]) -> str:
-    on_gpu, on_cpu, *_ = precisions
-    return "medium" if on_cpu == "bf16" else "high" if on_gpu == "tf32" else "highest"
-
-
-def _legacy_setting_of_cudnn() -> bool | None:
-    """Return torch's older TF32 flag of cuDNN. Return None if torch cannot report it.
-
-    Torch raises an error if its newer settings contradict this flag.
-    """
-    with warnings.catch_warnings(), suppress(RuntimeError):
-        warnings.simplefilter("ignore", UserWarning)  # torch 2.9 warns once that it is deprecated
-        return torch.backends.cudnn.allow_tf32
-    return None
+        for operation, earlier in zip(_OPERATIONS, before, strict=True):
+            operation.fp32_precision = earlier
 
 
 FORMAT = 1

@@ -37,41 +37,11 @@ def choose():
 @pytest.mark.parametrize(("precision", "expected"), CHOSEN.items())
 def test_all_operations_have_one_precision_and_then_that_of_the_process(choose, chosen, precision, expected):
     choose(chosen)
-    before, older = precisions(), torch.get_float32_matmul_precision()
+    before = precisions()
     with pytest.raises(KeyError), float32_products(precision):
         assert set(precisions()) == {expected}
-        assert torch.get_float32_matmul_precision() == ("high" if expected == "tf32" else "highest")
         raise KeyError
     assert precisions() == before
-    assert torch.get_float32_matmul_precision() == older
-
-
-@pytest.mark.parametrize("precision", CHOSEN)
-def test_turning_cudnn_off_for_a_while_restores_its_setting(precision):
-    before = torch.backends.cudnn.allow_tf32, precisions()
-    with float32_products(precision):
-        within = torch.backends.cudnn.allow_tf32, *precisions()
-        with torch.backends.cudnn.flags(enabled=False, allow_tf32=torch.backends.cudnn.allow_tf32):
-            assert not torch.backends.cudnn.enabled
-        assert (torch.backends.cudnn.allow_tf32, torch.backends.cudnn.fp32_precision) == within[:2]
-    assert within == (precision == "tf32", *[CHOSEN[precision]] * 6)
-    assert (torch.backends.cudnn.allow_tf32, precisions()) == before
-
-
-def test_settings_that_contradict_each_other_are_left_so():
-    older, newer = torch.backends.cudnn, (torch.backends.cudnn.conv, torch.backends.cudnn.rnn)
-    before = older.allow_tf32
-    try:
-        for each in newer:
-            each.fp32_precision = "ieee" if before else "tf32"
-        found = precisions()
-        with float32_products("float32"):
-            assert set(precisions()) == {"ieee"}
-        assert precisions() == found
-        with pytest.raises(RuntimeError, match="mix of the legacy and new APIs"):
-            _ = older.allow_tf32
-    finally:
-        older.allow_tf32 = before
 
 
 @pytest.mark.parametrize(("precision", "expected"), CHOSEN.items())
