@@ -51,50 +51,21 @@ _ERRNOS = frozenset(
 _NO_GPU = (
     "Torch not compiled with CUDA enabled",
     "No CUDA GPUs are available",
-    "Found no NVIDIA driver",
-    "Cannot re-initialize CUDA in forked subprocess",
-    "no CUDA-capable device is detected",
-    "CUDA driver version is insufficient",
-    "invalid device ordinal",
+    "NVIDIA driver on your system",  # there is none, or it is too old
     "CUDA driver initialization failed",
-    "uncorrectable ECC error",
-    "CUDA-capable device(s) is/are busy or unavailable",
-    "no kernel image is available",
-    "system not yet initialized",
-    "MPS client",
-    "MPS server",
-    "required to support device connections have been exhausted",
-    "NVIDIA driver on your system is too old",
-    "CUDA unknown error",
     "Unexpected error from cudaGetDeviceCount",
-    "unsupported display driver",
-    "forward compatibility was attempted",
-    "CUDA error: unknown error",
-    "CUDA error: initialization error",
-    "uncorrectable NVLink error",
-    "memory over nvlink or a hardware error",
+    "CUDA unknown error",
+    "Cannot re-initialize CUDA in forked subprocess",
     "CUDNN_STATUS_SUBLIBRARY_",  # a cuDNN library is missing or has another version
     "cuDNN version incompatibility",
 )
-"""Messages of torch if a GPU is missing, broken, in use, or not supported by torch or its driver.
+"""Messages of torch where no GPU, driver or library can be used from the start.
 
-The multi-process service (MPS) limits the number of its processes, and they all end with it. An unknown error
-comes from the driver or the device, for example one that has fallen off its bus. A process also cannot use a
-GPU if it was forked from a process that has used it.
+Later failures of a GPU are torch's AcceleratorError.
 """
 
-_LOST_GPU = (
-    "device-side assert triggered",
-    "an illegal memory access was encountered",
-    "an illegal instruction was encountered",
-    "misaligned address",
-    "unspecified launch failure",
-    "the launch timed out and was terminated",
-    "hardware stack error",
-    "invalid program counter",
-    "operation not supported on global/shared address space",
-)
-"""Messages of CUDA after a kernel has failed; from then on every CUDA call of this process raises them."""
+_OWN_ASSERT = "device-side assert triggered"
+"""The message of the one failure of a GPU that a trial causes: an index out of range, for example."""
 
 _lost: list[str] = []
 
@@ -154,20 +125,20 @@ def storing() -> Iterator[None]:
 
 
 def note_lost_gpu(error: BaseException) -> None:
-    """Record that this process has lost its GPU.
+    """Record that this process has lost its GPU, if this loss caused the given error.
 
-    Do so only if this loss caused the given error. Trials that start later are then not blamed for the loss.
+    From then on every CUDA call of this process raises an error, so trials that start later are not blamed.
     If the error does not say so, the GPU is queried, because CUDA's libraries report failures without their
     cause.
     """
-    reason = _lost_gpu(error)
+    reason = _failure_of_gpu(error)
     if reason is None and torch.cuda.is_initialized():
         try:
             torch.cuda.current_stream().query()  # does not wait for kernels that still run
         except RuntimeError as failure:
-            reason = _lost_gpu(failure)
+            reason = _failure_of_gpu(failure)
     if not _lost and reason is not None:
-        _lost.append(f"this process cannot use its GPU after the failure of a kernel: {reason}")
+        _lost.append(f"this process cannot use its GPU any more: {reason}")
 
 
 def lost_gpu() -> str | None:
@@ -175,11 +146,9 @@ def lost_gpu() -> str | None:
     return _lost[0] if _lost else None
 
 
-def _lost_gpu(error: BaseException) -> str | None:
-    messages = (str(each) for each in _causes(error) if isinstance(each, RuntimeError))
-    return next(
-        (each.partition("\n")[0] for each in messages if any(text in each for text in _LOST_GPU)), None
-    )
+def _failure_of_gpu(error: BaseException) -> str | None:
+    found = (each for each in _causes(error) if isinstance(each, torch.AcceleratorError))
+    return next((str(each).partition("\n")[0] for each in found if not is_out_of_memory(each)), None)
 
 
 def machine_failure(error: BaseException) -> str | None:
@@ -190,6 +159,8 @@ def machine_failure(error: BaseException) -> str | None:
     """
     if _lost and any(isinstance(each, RuntimeError) for each in _causes(error)):
         return lost_gpu()
+    if (reason := _failure_of_gpu(error)) is not None and _OWN_ASSERT not in reason:
+        return f"the GPU fails: {reason}"
     return next((reason for each in _causes(error) if (reason := _reported_fault(each)) is not None), None)
 
 

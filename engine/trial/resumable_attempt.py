@@ -216,7 +216,9 @@ class Attempt:
                 return self._end("done")
             return self._train_epoch(self.training)
         except (Exception, SystemExit, TimeLimitPassed) as error:
-            if machine_failure(error) is not None:
+            is_own = machine_failure(error) is None  # asked before the process is known to have lost its GPU
+            note_lost_gpu(error)
+            if not is_own:
                 raise
             return self._fail(error)  # whatever a trial raises is its outcome; the study continues
 
@@ -227,7 +229,6 @@ class Attempt:
         if isinstance(error, TimeLimitPassed):
             self.training = None  # the partial epoch does not count
             return self._end("failed", f"time limit of {self._limit:g} s passed {self._place()}")
-        note_lost_gpu(error)
         summary = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         if may_be_out_of_memory(error):
             if self._tries.next():

@@ -40,7 +40,7 @@ lost = []
 def use_gpu():
     """Simulate a process whose GPU kernels have failed."""
     if lost:
-        raise RuntimeError("CUDA error: device-side assert triggered\nand more")
+        raise torch.AcceleratorError("CUDA error: device-side assert triggered\nand more")
 
 
 def lose_gpu():

@@ -128,9 +128,9 @@ def test_a_kernel_that_fails_is_one_trial_s_failure_and_the_next_trials_are_for_
     text = (folder / "tiny.toml").read_text(encoding="utf-8")
     (folder / "tiny.toml").write_text(text.replace(', "conv(k=3)"]', "]"), encoding="utf-8")
     status, told = run(folder, "kernel")
-    failed = "RuntimeError: CUDA error: device-side assert triggered at epoch 1"
+    failed = "AcceleratorError: CUDA error: device-side assert triggered at epoch 1"
     assert (status, outcomes(folder)) == (2, [(0, "failed", failed)])
-    assert "of a kernel: CUDA error" in told[-1]
+    assert "cannot use its GPU any more: CUDA error" in told[-1]
     assert run(folder, "kernel")[0] == 1
     assert outcomes(folder) == [(0, "failed", failed), (1, "done", None)]
 
