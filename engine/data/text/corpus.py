@@ -137,10 +137,10 @@ def _vocabulary(corpus: Corpus, task: LanguageModelSettings, folder: Path, place
         source = own_source(task.tokenizer.sha256)
         kind, content = task.tokenizer.form, read_source(dataset, source, dataset_folder(dataset, folder))
     else:
-        kind, content = "bytes" if documents else "characters", corpus.alphabet
+        kind, content = "characters", corpus.alphabet
     if kind == "bpe":
         options["separated"] = corpus.pretokenized
-    if kind in ("json", "ranks"):
+    if kind in ("characters", "json", "ranks"):
         options["documents"] = documents
     if kind == "ranks" and task.tokenizer is not None:
         options["pattern"] = bytes.fromhex(task.tokenizer.pattern).decode()

@@ -16,7 +16,7 @@ from .sentences import (
     WordVocabulary,
 )
 from .texts import CharacterVocabulary, TextVocabulary, TextWordVocabulary
-from .tokenizers import ByteTokenizer, JsonTokenizer, RankTokenizer
+from .tokenizers import JsonTokenizer, RankTokenizer
 
 _OF_SENTENCES: dict[str, type[SentenceVocabulary]] = {
     each.kind: each
@@ -33,7 +33,6 @@ _OF_SENTENCES: dict[str, type[SentenceVocabulary]] = {
 _OF_TEXTS: dict[str, type[TextVocabulary]] = {
     each.kind: each
     for each in (
-        ByteTokenizer,
         CharacterVocabulary,
         JsonTokenizer,
         RankTokenizer,

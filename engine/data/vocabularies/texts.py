@@ -78,7 +78,7 @@ class TextVocabulary(Vocabulary):
     """
 
     end = 0
-    begins_with_mark: ClassVar[bool] = False
+    begins_with_mark: bool = False
     is_exact: ClassVar[bool] = False  # every text can be restored, without a comparison
     documents: bool = False
 
@@ -160,27 +160,33 @@ class TextVocabulary(Vocabulary):
 
 
 class CharacterVocabulary(TextVocabulary):
-    """Vocabulary of the bytes of an alphabet. Their numbers count from 1; a line's end is 0."""
+    """Vocabulary of the bytes of an alphabet. Their numbers count from 1; the mark is 0."""
 
     kind = "characters"
     is_exact = True
 
-    def __init__(self, alphabet: bytes) -> None:
-        self._known = b"\n" + alphabet
-        self._table = bytes.maketrans(self._known, bytes(range(len(self._known))))
+    def __init__(self, alphabet: bytes, *, documents: bool = False) -> None:
+        self._alphabet, self.documents = alphabet, documents
+        self.begins_with_mark = documents
+        self._numbers = np.zeros(256, smallest_dtype(self.size))  # of each byte
+        self._numbers[list(alphabet)] = range(1, self.size)
 
     @property
     def size(self) -> int:
-        return len(self._known)
+        return 1 + len(self._alphabet)
 
     def content(self) -> bytes:
-        return self._known[1:]
+        return self._alphabet
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"documents": self.documents}
 
     def encode_each(self, units: Sequence[bytes]) -> Sequence[Any]:
-        return [np.frombuffer(unit.translate(self._table), np.uint8) for unit in units]
+        return [self._numbers[np.frombuffer(unit, np.uint8)] for unit in units]
 
     def encode_bytes(self, data: bytes) -> EncodedText:
-        if unknown := data.translate(None, self._known):
+        if unknown := data.translate(None, self._alphabet + b"\n"):
             byte, place = unknown[0], data.index(unknown[:1])
             shown = f" ({chr(byte)})" if 32 < byte < 127 else ""
             raise DataError(
@@ -190,15 +196,19 @@ class CharacterVocabulary(TextVocabulary):
         return super().encode_bytes(data)
 
     def count_words(self, unit: bytes) -> int:
+        if self.documents:
+            return super().count_words(unit)
         # a word begins at each byte that is not a space and follows one; a text may be one line of 100 MB
         ink = np.frombuffer((b" " + unit).translate(_NON_SPACE), np.bool_)
         return int(np.count_nonzero(ink[1:] & ~ink[:-1]))
 
     def first_bytes(self, token: int, unit: bytes) -> int:
-        return 1
+        return 0 if self.begins_with_mark else 1
 
     def decode_symbols(self, symbols: Sequence[int]) -> str:
-        return bytes(self._known[each] for each in symbols if each < self.size).decode("utf-8", "replace")
+        # a model may write the mark, and then it is a line break
+        known = b"\n" + self._alphabet
+        return bytes(known[each] for each in symbols if each < self.size).decode("utf-8", "replace")
 
 
 class TextWordVocabulary(TextVocabulary):

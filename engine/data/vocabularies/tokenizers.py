@@ -1,7 +1,7 @@
-"""Vocabularies of tokenizers that spell bytes.
+"""Vocabularies of files of tokenizers.
 
-They are bytes themselves, `tokenizer.json` files, and ranks of tiktoken. The libraries are extras of this
-package, loaded when a study names such a file.
+They are `tokenizer.json` files, and ranks of tiktoken. The libraries are extras of this package, loaded when
+a study names such a file.
 """
 
 from __future__ import annotations
@@ -10,43 +10,14 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
-from ....studies.catalog.tasks.sentence_pairs import BYTES
 from ....studies.own_data.summary import MIN_PIECES
 from ....studies.own_data.tokenizers import read_ranks
 from ...corpora.files import DataError
-from .texts import IntArray, TextVocabulary, decoded
+from .texts import TextVocabulary, decoded
 
 if TYPE_CHECKING:
     import tiktoken
     import tokenizers
-
-
-class ByteTokenizer(TextVocabulary):
-    """Vocabulary of documents with one token for each byte of UTF-8, after the mark."""
-
-    kind = "bytes"
-    begins_with_mark = True
-    is_exact = True
-    documents = True
-
-    @classmethod
-    def restore(cls, content: bytes, **options: object) -> Self:
-        return cls()
-
-    @property
-    def size(self) -> int:
-        return 1 + BYTES
-
-    def content(self) -> bytes:
-        return b""
-
-    def encode_each(self, units: Sequence[bytes]) -> list[IntArray]:
-        return [1 + np.frombuffer(unit, np.uint8).astype(np.int16) for unit in units]
-
-    def decode_symbols(self, symbols: Sequence[int]) -> str:
-        return bytes(each - 1 for each in symbols).decode("utf-8", "replace")
 
 
 class FileTokenizer(TextVocabulary):
