@@ -98,9 +98,12 @@ def _equal(given: str, expected: str) -> bool:
 
 
 MAX_CONNECTIONS = 64
-"""The maximum number of open connections. A further one closes the oldest that still waits for a request."""
+"""The maximum number of open connections. Further ones wait for one to end."""
 
-REQUEST_S, ANSWER_S = 10.0, 60.0
+PATIENCE_S = 0.5
+"""The seconds after which a connection that has not sent its request makes room for one that waits."""
+
+REQUEST_S, ANSWER_S = 10.0, 30.0
 """The seconds in which a client must send its request, and in which it must take the answer."""
 
 _POLICY = (
@@ -150,11 +153,12 @@ class _Server(ThreadingHTTPServer):
     """Server with a thread for each connection."""
 
     daemon_threads = True
+    request_queue_size = 128
 
     def __init__(self, access: Access, port: int, pages: Pages) -> None:
         self.address_family = socket.AF_INET6 if ":" in access.host else socket.AF_INET
         self.access, self.pages = access, pages
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         self._open = 0
         self._waiting: dict[socket.socket, float] = {}  # when each was accepted, the oldest first
         super().__init__((access.host, port), _Handler)
@@ -173,33 +177,36 @@ class _Server(ThreadingHTTPServer):
             raise
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 -- as in socketserver
-        with self._lock:
+        with self._changed:
+            while self._open >= MAX_CONNECTIONS:
+                self._cut_late(PATIENCE_S)
+                self._changed.wait(PATIENCE_S / 10)
             self._open += 1
             self._waiting[request] = time.monotonic()
-            if self._open > MAX_CONNECTIONS:
-                self._cut(next(iter(self._waiting)))
         super().process_request(request, client_address)
 
     def service_actions(self) -> None:
-        with self._lock:
-            latest = time.monotonic() - REQUEST_S
-            for late in [each for each, since in self._waiting.items() if since < latest]:
-                self._cut(late)
+        with self._changed:
+            self._cut_late(REQUEST_S)
 
-    def _cut(self, request: socket.socket) -> None:
-        del self._waiting[request]
-        with suppress(OSError):
-            request.shutdown(socket.SHUT_RDWR)  # its thread reads an end, and closes it
+    def _cut_late(self, seconds: float) -> None:
+        """Cut off the connections that have not sent their request in this time."""
+        latest = time.monotonic() - seconds
+        for late in [each for each, since in self._waiting.items() if since < latest]:
+            del self._waiting[late]
+            with suppress(OSError):
+                late.shutdown(socket.SHUT_RDWR)  # its thread reads an end, and closes it
 
     def begin_answer(self, request: socket.socket) -> None:
         """Note that a connection has sent its request."""
-        with self._lock:
+        with self._changed:
             self._waiting.pop(request, None)
 
     def shutdown_request(self, request: Any) -> None:  # noqa: ANN401 -- as in socketserver
-        with self._lock:
+        with self._changed:
             self._open -= 1
             self._waiting.pop(request, None)
+            self._changed.notify()
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 -- as in socketserver

@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from http.client import HTTPConnection
 
@@ -52,6 +53,11 @@ def test_400_half_sent_requests_keep_nobody_from_a_page_with_256_descriptors(tmp
         process.terminate()
         _, told = process.communicate(timeout=60)
     assert told == ""
+
+
+def test_more_viewers_than_connections_all_get_their_page(still):
+    with ThreadPoolExecutor(200) as viewers:
+        assert {answer.status for answer, _ in viewers.map(lambda _: get(still, STUDY), range(200))} == {200}
 
 
 def test_a_request_that_is_not_sent_in_time_is_cut_off(still, monkeypatch):
