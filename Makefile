@@ -60,8 +60,8 @@ coverage: setup  ## run the tests, heavy ones as well, and fail where fewer line
 test-slow: setup ## run the tests that take minutes
 	$(BIN)/python -m pytest -m slow
 
-chaos: setup     ## let 1,000 faults strike a study, and write what was seen into docs/why/durability.md
-	$(BIN)/python -m tests.chaos --faults 1000 --seed 1 --table docs/why/durability.md
+chaos: setup     ## let 1,000 faults, 200 errors of the disk and 60 power cuts strike a study; see docs/why/durability.md
+	$(BIN)/python -m tests.chaos --faults 1000 --errors 200 --power-cuts 60 --seed 1 --table docs/why/durability.md
 
 fuzz: setup      ## read 174,000 hostile inputs: studies, claims, recipes, settings, SQL, rows
 	$(BIN)/python -m pytest -m slow --log-cli-level INFO tests/test_hostile_input.py

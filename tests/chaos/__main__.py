@@ -1,12 +1,17 @@
 """Chaos tests: a study under faults of a seeded schedule, and an oracle that checks the result.
 
-python -m tests.chaos [--faults 1000] [--seed 1] [--scene NAME] [--episode N] [--keep FOLDER] [--table FILE]
+python -m tests.chaos [--faults 1000] [--errors 200] [--power-cuts 60] [--seed 1] [--scene NAME] [--episode N]
+    [--keep FOLDER] [--table FILE]
 
 An episode is one study in its own store, with several faults one after the other; then the study may finish
 without faults. Most episodes are a grid, some a search with two drivers, and one of twenty runs on Ray.
 `--scene` selects one of these scenes, or `bucket`, the grid with its store in a bucket. The kinds, times and
 files of the faults depend only on the seed and the number of the episode. So `--episode` repeats an episode,
 as far as processes of a machine are repeatable. The logs of failed episodes are kept.
+
+`--errors` and `--power-cuts` use a library that makes calls of the file system fail or write short, and that
+forgets at a power cut whatever was not flushed. With `--forgetful`, no fsync of a folder counts: the control,
+in which reported trials must be lost.
 """
 
 import argparse
@@ -109,6 +114,35 @@ def run_episodes(options: argparse.Namespace, folder: Path, disk: "Disk", server
     return tally
 
 
+def strike_disk(options: argparse.Namespace, folder: Path, disk: "Disk", tally: Tally) -> None:
+    """Run the episodes with errors of the file system and with power cuts."""
+    from .disk_faults import run_disk_episodes
+    from .oracle import undisturbed
+    from .scenes import SMALL
+    from .world import make_world
+
+    def report(kind: str, world: "World | None", error: Exception | None) -> None:
+        tally.struck[kind] += 1
+        if world is not None:
+            tally.problems += 1
+            print(
+                f"{world.folder.name} of seed {options.seed}:", *world.faults, error, sep="\n  ", flush=True
+            )
+            if options.keep:
+                keep(world, options.keep / world.folder.name)
+
+    run_disk_episodes(
+        folder,
+        disk,
+        undisturbed(make_world(SMALL, folder / "undisturbed-small", disk)),
+        errors=options.errors,
+        cuts=options.power_cuts,
+        seed=options.seed,
+        is_forgetful=options.forgetful,
+        report=report,
+    )
+
+
 def keep(world: "World", folder: Path) -> None:
     """Copy the logs and the store of a world."""
     shutil.copytree(world.folder, folder)
@@ -119,6 +153,9 @@ def main() -> int:
     """Run the episodes, and print the number of faults by kind."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos")
     parser.add_argument("--faults", type=int, default=1000, help="how many must strike")
+    parser.add_argument("--errors", type=int, default=0, help="how many errors of the file system")
+    parser.add_argument("--power-cuts", type=int, default=0, help="how many power cuts")
+    parser.add_argument("--forgetful", action="store_true", help="forget what is flushed of folders")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
         "--scene", choices=["grid", "search", "ray", "bucket"], help="what alone is disturbed"
@@ -127,6 +164,10 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="where to leave what went wrong")
     parser.add_argument("--table", type=Path, help="the document whose table of kinds is replaced")
     options = parser.parse_args()
+    if options.errors or options.power_cuts:
+        from .faulty_disk import start_again_with_library
+
+        start_again_with_library()
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = "1"  # before torch is imported: a process with threads must not be forked
     from activemem.engine.trial import outcome
@@ -140,7 +181,9 @@ def main() -> int:
         disk = Disk(Path(folder, "disk"))
         server = Server() if options.scene == "bucket" else None
         try:
-            tally = run_episodes(options, Path(folder), disk, server)
+            tally = run_episodes(options, Path(folder), disk, server) if options.faults else Tally()
+            if options.errors or options.power_cuts:
+                strike_disk(options, Path(folder), disk, tally)
         finally:
             disk.remove()
             if server is not None:

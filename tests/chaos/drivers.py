@@ -6,6 +6,7 @@ A driver that uses Ray is a new program, since Ray does not support forked proce
 import atexit
 import errno
 import logging
+import math
 import os
 import re
 import signal
@@ -33,6 +34,7 @@ from activemem.storage import (
 )
 
 from .clock import use_shifted_clock
+from .faulty_disk import use_faults
 
 LEASE_S = 2.0
 """The lease time of the drivers, short enough for pauses to exceed it."""
@@ -61,6 +63,8 @@ class Fate:
     signal: int = signal.SIGKILL
     flush_takes_s: float = 0.0
     fails_at_flush: int | None = None
+    library: tuple[tuple[str, str], ...] = ()
+    """The settings of `faulty_disk`."""
 
 
 NOTHING = Fate()
@@ -96,6 +100,11 @@ class Driver:
                 return False
             time.sleep(0.005)
         return True
+
+    def end(self) -> None:
+        """Kill the driver, and wait for its end."""
+        self.send(signal.SIGKILL)
+        self.ends_within(math.inf)
 
     def text(self) -> str:
         """Return the driver's output and error output."""
@@ -185,6 +194,9 @@ def _meet(fate: Fate, root: str) -> None:
     """Install a fault in this process."""
     steps = flushes = 0
     real_fsync = os.fsync
+    if fate.library:
+        use_faults(root, dict(fate.library))
+        return
 
     def step() -> None:
         nonlocal steps

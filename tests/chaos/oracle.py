@@ -28,7 +28,7 @@ _DAYS = 2.0
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _FILES_THAT_STAY = re.compile(
     rf"(trials|metrics)/{NAME}/compacted-[0-9a-f]+-[0-9a-f]+\.parquet"
-    rf"|weights/[0-9a-f]{{16}}\.safetensors|studies/{NAME}\.json|leases/sweeps|quarantine/.*"
+    rf"|\.activemem-store|weights/[0-9a-f]{{16}}\.safetensors|studies/{NAME}\.json|leases/sweeps|quarantine/.*"
 )
 _NEVER_WRITTEN = ("Traceback", "which is stored already")
 """Texts that no driver may print: leases prevent duplicate attempts, and retries recognise their own rows."""
@@ -77,7 +77,7 @@ def judge(world: World, expected: dict[str, Any]) -> None:
     found = _describe(world)
     compare = _compare_search if world.scene.points else _compare
     problems += compare(world, found, expected)
-    problems += _repeated(world) + _left_behind(world)
+    problems += _repeated(world) + _left_behind(world) + _touched(world)
     for what in _NEVER_WRITTEN:
         problems += [f"{each.log.stem} wrote {what!r}" for each in world.drivers if what in each.text()]
     if problems:
@@ -189,11 +189,17 @@ def _silent(world: World) -> list[str]:
     ]
 
 
+def _touched(world: World) -> list[str]:
+    """Return the files of the user's that a command has changed or removed."""
+    return [f"{name} was touched" for name, data in world.keepsakes.items() if world.read(name) != data]
+
+
 def _left_behind(world: World) -> list[str]:
     """Return the processes and files that the world has left behind."""
     children = psutil.Process().children(recursive=True)
     left = [f"process {each.pid}" for each in children if each.pid not in world.helpers()]
-    left += [name for name in world.names() if not _FILES_THAT_STAY.fullmatch(name)]
+    ours = (name for name in world.names() if name not in world.keepsakes)
+    left += [name for name in ours if not _FILES_THAT_STAY.fullmatch(name)]
     temporary = world.folder / TEMPORARY
     for path in sorted(temporary.rglob("*")):
         if not path.is_dir() and path.name not in _LOCKS:

@@ -72,6 +72,23 @@ GRID = Scene(
     statuses=("done",),
     ids=_ids(load_study(_GRID).trials),
 )
+_SMALL = study_text(
+    study={"name": NAME, "title": "Eight trials of a tenth of a second", "keep_weights": True},
+    model={"recipe": "{mixer} >> ff(16)", "d_model": 16},
+    train={**_TRAIN, "epochs": 2},
+    factors={"mixer": ["conv(k=3)", "conv(k=5)"], "task": ["reverse", "not"], "seed": [0, 1]},
+    table=[{"name": "reached", "rows": "mixer", "columns": "task", "value": "loss"}],
+)
+SMALL = Scene(
+    text=_SMALL,
+    options=("--local",),
+    drivers=1,
+    faults=1,
+    statuses=("done",),
+    ids=_ids(load_study(_SMALL).trials),
+)
+"""The study under errors of the file system, each of which needs a run of its own."""
+
 SEARCH = Scene(
     text=_SEARCH,
     options=("--local",),

@@ -1,9 +1,7 @@
 """A world: a study in a store, its drivers, and the damage to its files."""
 
-import math
 import os
 import shutil
-import signal
 import subprocess
 import time
 from dataclasses import dataclass, field
@@ -49,6 +47,8 @@ class World:
     damages: list[Damage] = field(default_factory=list[Damage])
     foreign: list[str] = field(default_factory=list[str])
     faults: list[str] = field(default_factory=list[str])
+    keepsakes: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    """Files of the user's in the store, which no command may touch."""
 
     @property
     def place(self) -> str:
@@ -110,8 +110,7 @@ class World:
     def end(self) -> None:
         """End all running drivers."""
         for driver in self.drivers:
-            driver.send(signal.SIGKILL)
-            driver.ends_within(math.inf)
+            driver.end()
 
     def running(self) -> list[Driver]:
         """Return the drivers that run and are not paused."""
