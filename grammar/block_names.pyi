@@ -23,7 +23,6 @@ __all__ = [
     "ff",
     "ff_attn",
     "fox",
-    "gdn2",
     "gla",
     "glu",
     "gru",
@@ -36,7 +35,6 @@ __all__ = [
     "linear_attn",
     "lstm",
     "mamba",
-    "mamba3",
     "markov_neural_gpu",
     "mean_pool",
     "min_gru",
@@ -379,34 +377,6 @@ class _Fox(Recipe):
 
 fox: _Fox
 
-class _Gdn2(Recipe):
-    """The block `gdn2`: gated delta rule 2: separate gates erase and write, by channel, with decay of each key channel."""
-
-    def __call__(
-        _self,
-        heads: int | HoleOrDimension = 8,
-        head_width: int | HoleOrDimension = 64,
-        negative: bool | HoleOrDimension = False,
-        short_conv: int | HoleOrDimension = 4,
-        qk_norm: Literal["l2", "none"] | HoleOrDimension = "l2",
-        head_norm: Literal["rms", "none"] | HoleOrDimension = "rms",
-        output_gate: Literal["none", "silu", "sigmoid"] | HoleOrDimension = "sigmoid",
-    ) -> Recipe:
-        """Gated delta rule 2: separate gates erase and write, by channel, with decay of each key channel: S_t = (I − k_t (b_t ⊙ k_t)ᵀ) diag(α_t) S_{t−1} + k_t (w_t ⊙ v_t)ᵀ, w_t = σ(W_w x_t), b_t = σ(W_b x_t), twice that if negative, α_t as in kda; y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊙ σ(W_g x_t) · W_o.
-
-        heads: number of heads; whole number, 1 to 1024.
-        head_width: width of one head; whole number, 1 to 4096.
-        negative: whether β ranges up to 2, so that eigenvalues of the state transition reach −1; true or false.
-        short_conv: kernel size of causal depthwise convolutions with SiLU on queries, keys and values; 0 for none; whole number, 0 to 64.
-        qk_norm: normalisation of each head's queries and keys; l2 gives unit length; l2 or none.
-        head_norm: normalisation of each head's output, with gains shared by heads; rms or none.
-        output_gate: activation of the output gate, a linear map of the input; none, silu or sigmoid.
-
-        Hatamizadeh, Choi and Kautz 2026 (Gated DeltaNet-2, arXiv 2605.22791), gated delta rule 2, with an output gate of full rank; negative: Grazzi et al. 2025.
-        """
-
-gdn2: _Gdn2
-
 class _Gla(Recipe):
     """The block `gla`: gated linear attention: input-dependent decay of each key channel."""
 
@@ -665,36 +635,6 @@ class _Mamba(Recipe):
         """
 
 mamba: _Mamba
-
-class _Mamba3(Recipe):
-    """The block `mamba3`: exponential-trapezoidal state space, keys rotated by input-dependent angles."""
-
-    def __call__(
-        _self,
-        heads: int | HoleOrDimension = 8,
-        head_width: int | HoleOrDimension = 64,
-        state: int | HoleOrDimension = 64,
-        rotation: Literal["half", "all", "none"] | HoleOrDimension = "half",
-        short_conv: int | HoleOrDimension = 0,
-        qk_norm: Literal["rms", "none"] | HoleOrDimension = "rms",
-        head_norm: Literal["none", "rms"] | HoleOrDimension = "none",
-        output_gate: Literal["none", "silu", "sigmoid"] | HoleOrDimension = "silu",
-    ) -> Recipe:
-        """Exponential-trapezoidal state space, keys rotated by input-dependent angles: h_t = α_t h_{t−1} + (1 − λ_t) Δ_t α_t k_{t−1} v_{t−1}ᵀ + λ_t Δ_t k_t v_tᵀ, Δ_t = softplus(W_Δ x_t + b), α_t = exp(−Δ_t max(softplus(W_A x_t), 10⁻⁴)), λ_t = σ(W_λ x_t); k_t = R(φ_t) (norm(W_k x_t) + c_h), q_t = R(φ_t) (norm(W_q x_t) + d_h), φ_t = φ_{t−1} + Δ_t π tanh(W_φ x_t); y_t = concat_h (h_tᵀ q_t + D_h v_t) ⊙ silu(W_g x_t) · W_o.
-
-        heads: number of heads; whole number, 1 to 1024.
-        head_width: width of one head; whole number, 1 to 4096.
-        state: width of the shared queries and keys; whole number, 4 to 4096.
-        rotation: the share of state channels that are rotated; none gives a real-valued state; half, all or none.
-        short_conv: kernel size of causal depthwise convolutions with SiLU on queries, keys and values; 0 for none; whole number, 0 to 64.
-        qk_norm: normalisation of the shared queries and keys, with gains; rms or none.
-        head_norm: normalisation of each head's output, with gains shared by heads; none or rms.
-        output_gate: activation of the output gate, a linear map of the input; none, silu or sigmoid.
-
-        Lahoti et al. 2026 (Mamba-3, arXiv 2603.15569), trapezoidal and complex-valued state, single input and output; rates as in the program released with it.
-        """
-
-mamba3: _Mamba3
 
 class _MarkovNeuralGpu(Recipe):
     """The block `markov_neural_gpu`: Neural GPU in which each output depends on the previous one."""

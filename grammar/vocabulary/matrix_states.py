@@ -20,7 +20,6 @@ from .spec import (
     Spec,
     as_bool,
     as_int,
-    as_word,
     boolean,
     define,
     integer,
@@ -48,8 +47,6 @@ def head_norm(default: str) -> Parameter:
 
 
 def _qk_norm(default: str) -> Parameter:
-    if default == "rms":
-        return word("qk_norm", "normalisation of the shared queries and keys, with gains", ("rms", "none"))
     meaning = "normalisation of each head's queries and keys; l2 gives unit length"
     return word("qk_norm", meaning, ("none", "l2") if default == "none" else ("l2", "none"))
 
@@ -106,12 +103,6 @@ def _recurrence(
     )
 
 
-def rotated_pairs(settings: Settings) -> int:
-    """Return how many pairs of state channels `mamba3` rotates."""
-    channels_per_pair = {"half": 4, "all": 2}.get(as_word(settings, "rotation"))
-    return 0 if channels_per_pair is None else as_int(settings, "state") // channels_per_pair
-
-
 define(
     _recurrence(
         "linear_attn",
@@ -161,28 +152,6 @@ define(
         output_gate="silu",
     ),
     _recurrence(
-        "mamba3",
-        "exponential-trapezoidal state space, keys rotated by input-dependent angles",
-        "h_t = α_t h_{t−1} + (1 − λ_t) Δ_t α_t k_{t−1} v_{t−1}ᵀ + λ_t Δ_t k_t v_tᵀ, "
-        "Δ_t = softplus(W_Δ x_t + b), α_t = exp(−Δ_t max(softplus(W_A x_t), 10⁻⁴)), λ_t = σ(W_λ x_t); "
-        "k_t = R(φ_t) (norm(W_k x_t) + c_h), q_t = R(φ_t) (norm(W_q x_t) + d_h), "
-        "φ_t = φ_{t−1} + Δ_t π tanh(W_φ x_t); y_t = concat_h (h_tᵀ q_t + D_h v_t) ⊙ silu(W_g x_t) · W_o",
-        "Lahoti et al. 2026 (Mamba-3, arXiv 2603.15569), trapezoidal and complex-valued "
-        "state, single input and output; rates as in the program released with it",
-        integer("state", "width of the shared queries and keys", (4, 4096), 64),
-        word(
-            "rotation",
-            "the share of state channels that are rotated; none gives a real-valued state",
-            ("half", "all", "none"),
-        ),
-        simpler=("ssd",),
-        state=lambda settings, heads, width: heads * (as_int(settings, "state") * (width + 1) + width),
-        convolved=lambda settings, inner: 2 * as_int(settings, "state") + inner,
-        qk_norm="rms",
-        norm="none",
-        output_gate="silu",
-    ),
-    _recurrence(
         "delta",
         "delta rule, gated or not: the stored value of a key moves towards its new value",
         "S_t = a_t (I − β_t k_t k_tᵀ) S_{t−1} + β_t k_t v_tᵀ, β_t = σ(W_β x_t), twice that if negative; "
@@ -216,20 +185,6 @@ define(
         "y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊙ σ(W_g x_t) · W_o",
         "Kimi Team 2025 (Kimi Linear), section 3, with a gate of full rank; decays of fla's safe gate",
         simpler=("delta",),
-        short_conv=4,
-        qk_norm="l2",
-        output_gate="sigmoid",
-    ),
-    _recurrence(
-        "gdn2",
-        "gated delta rule 2: separate gates erase and write, by channel, with decay of each key channel",
-        "S_t = (I − k_t (b_t ⊙ k_t)ᵀ) diag(α_t) S_{t−1} + k_t (w_t ⊙ v_t)ᵀ, w_t = σ(W_w x_t), "
-        "b_t = σ(W_b x_t), twice that if negative, α_t as in kda; "
-        "y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊙ σ(W_g x_t) · W_o",
-        "Hatamizadeh, Choi and Kautz 2026 (Gated DeltaNet-2, arXiv 2605.22791), gated delta rule 2, with "
-        "an output gate of full rank; negative: Grazzi et al. 2025",
-        _NEGATIVE,
-        simpler=("kda", "delta"),
         short_conv=4,
         qk_norm="l2",
         output_gate="sigmoid",

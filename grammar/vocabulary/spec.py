@@ -271,7 +271,6 @@ COMMON_NAMES = {
     "mamba2": "ssd",
     "deltanet": "delta",
     "gated_deltanet": "delta",
-    "gated_deltanet2": "gdn2",
     "linear_attention": "linear_attn",
     "gated_linear_attention": "gla",
     "retnet": "retention",

@@ -34,7 +34,7 @@ def _sums_in_float32(settings: TrialSettings) -> bool:
         return False
     nodes = walk(read_recipe(settings.model.recipe).root)
     names = {node.name for node in nodes if isinstance(node, BlockNode)}
-    return not names.isdisjoint({"linear_attn", "retention", "mamba3", "fox"})
+    return not names.isdisjoint({"linear_attn", "retention", "fox"})
 
 
 CHANGES: tuple[Callable[[TrialSettings], bool], ...] = (

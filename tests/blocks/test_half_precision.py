@@ -20,7 +20,7 @@ from activemem.grammar.vocabulary import builtin_names
 from .example_blocks import BLOCKS
 
 HALF_TYPES = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bfloat16", "float16"])
-STEEP = ("gdn2", "kda")
+STEEP = ("kda",)
 """Blocks whose decays do not fit in a float16."""
 
 

@@ -6,7 +6,6 @@ Training computes chunks of positions by products, and generation computes singl
 - `linear_recurrences` has recurrences whose state is kept or decays, and mLSTM's exponential gates.
   `chunked_recurrence` computes them.
 - `delta_rule` has recurrences that correct their state.
-- `mamba3` has writes at two positions, and rotated keys.
 - `inner_model` has a state that is itself a model that learns.
 """
 
@@ -16,6 +15,5 @@ from ....lazy_exports import lazy_exports
 from . import delta_rule as delta_rule
 from . import inner_model as inner_model
 from . import linear_recurrences as linear_recurrences
-from . import mamba3 as mamba3
 
 __getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -1,9 +1,9 @@
 """Recurrent blocks of the delta rule.
 
 The value stored under a key moves towards a new value. The blocks are computed in chunks of positions. `kda`
-and `gdn2` have a decay for each key channel; `rwkv7` writes at other keys than it removes. The writes of a
-chunk's positions depend on each other by a unit triangular system, which is solved once per chunk (Yang et
-al. 2024, section 3.2; Yang, Kautz and Hatamizadeh 2025, section 3.3).
+has a decay for each key channel; `rwkv7` writes at other keys than it removes. The writes of a chunk's
+positions depend on each other by a unit triangular system, which is solved once per chunk (Yang et al. 2024,
+section 3.2; Yang, Kautz and Hatamizadeh 2025, section 3.3).
 """
 
 from __future__ import annotations
@@ -256,32 +256,6 @@ class KimiDeltaAttention(LinearRecurrence):
         q, k = qk.unbind(2)
         q, log_decay = q * self.head_width**-0.5, self.rates(x)
         return run_vector_delta(q, k * beta, k, log_decay, values=v * beta, state=state, keep=keep)
-
-
-@register_block("gdn2")
-class GatedDeltaRule2(LinearRecurrence):
-    """Block `gdn2`: the delta rule with an erase gate and a write gate (Hatamizadeh et al. 2026).
-
-    S_t = (I − k_t (b_t ⊙ k_t)ᵀ) diag(α_t) S_{t−1} + k_t (w_t ⊙ v_t)ᵀ.
-    """
-
-    def __init__(self, settings: Settings, context: Context) -> None:
-        super().__init__(settings, context)
-        inner, std = self.heads * self.head_width, context.config.settings.attention_std
-        self.erase, self.write = (Linear(context.width, inner, bias=False, std=std) for _ in range(2))
-        self.rates = ChannelRates(context.width, self.heads, self.head_width)
-        self.most = 2.0 if as_bool(settings, "negative") else 1.0
-
-    def recur(
-        self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
-    ) -> tuple[Tensor, Tensor | None]:
-        erased, written = (
-            torch.sigmoid(gate(x).to(v.dtype)).unflatten(2, (self.heads, -1))
-            for gate in (self.erase, self.write)
-        )
-        q, k = qk.unbind(2)
-        q, read, log_decay = q * self.head_width**-0.5, k * erased * self.most, self.rates(x)
-        return run_vector_delta(q, read, k, log_decay, values=v * written, state=state, keep=keep)
 
 
 class RwkvGates(Initialisable):

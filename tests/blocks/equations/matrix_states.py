@@ -162,21 +162,6 @@ def kda(block, x, *, heads, **around):
     return by_states(block, x, next_state, **around)
 
 
-@register_reference("gdn2")
-def gdn2(block, x, *, heads, negative, **around):
-    decays = channel_decays(block.rates, x, heads)
-    erased, written = (
-        sigmoid(x @ gate.weight.T).view(len(x), heads, -1) for gate in (block.erase, block.write)
-    )
-
-    def next_state(head, t, state, k, v):
-        state = torch.diag(decays[t, head]) @ state
-        erase = (2 if negative else 1) * erased[t, head]
-        return state - torch.outer(k, (erase * k) @ state) + torch.outer(k, written[t, head] * v)
-
-    return by_states(block, x, next_state, **around)
-
-
 @register_reference("rwkv7")
 def rwkv7(block, x, *, head_width, **around):
     g = block.gates
@@ -232,35 +217,6 @@ def ssd(block, x, *, heads, head_width, state, qk_norm, head_norm, output_gate, 
             decay = torch.exp(-torch.exp(block.rates.log_rate[h]) * steps[t, h])
             held[h] = decay * held[h] + steps[t, h] * torch.outer(k[t], value)
             row.append(q[t] @ held[h] + block.skip[h] * value)
-        outputs.append(torch.stack(row))
-    return merged(block, torch.stack(outputs), x, head_norm, output_gate)
-
-
-@register_reference("mamba3")
-def mamba3(block, x, *, heads, head_width, state, rotation, qk_norm, head_norm, output_gate, **_):
-    q, k, v = mapped(block, x).split([state, state, heads * head_width], 1)
-    if qk_norm == "rms":
-        q, k = (rms(row, norm.weight) for row, norm in zip((q, k), block.norms, strict=True))
-    pairs = {"half": state // 4, "all": state // 2, "none": 0}[rotation]
-    maps = (x @ block.gates.map.weight.T).split([heads, heads, heads, pairs], 1)
-    steps = torch.log(1 + torch.exp(maps[0] + block.gates.step_offset))
-    rates = torch.log(1 + torch.exp(maps[1])).clamp(min=1e-4)
-    shares, turns = sigmoid(maps[2]), math.pi * torch.tanh(maps[3])
-    held = [torch.zeros(state, head_width, dtype=x.dtype) for _ in range(heads)]
-    written = list(held)  # the write of the last position: key times value
-    angles, outputs = torch.zeros(heads, pairs, dtype=x.dtype), []
-    for t in range(len(x)):
-        angles, row = angles + steps[t, :, None] * turns[t], []
-        for h, value in enumerate(v[t].view(heads, head_width)):
-            query, key = (
-                torch.cat([rotated(vector[: 2 * pairs], angles[h]), vector[2 * pairs :]])
-                for vector in (q[t] + block.offsets[0, h], k[t] + block.offsets[1, h])
-            )
-            step, share, decay = steps[t, h], shares[t, h], torch.exp(-steps[t, h] * rates[t, h])
-            held[h] = decay * (held[h] + (1 - share) * step * written[h])
-            written[h] = torch.outer(key, value)
-            held[h] = held[h] + share * step * written[h]
-            row.append(query @ held[h] + block.skip[h] * value)
         outputs.append(torch.stack(row))
     return merged(block, torch.stack(outputs), x, head_norm, output_gate)
 

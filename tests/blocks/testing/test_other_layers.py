@@ -122,7 +122,6 @@ RECURRENT = "heads=2, head_width=16"
             "GatedDeltaNet",
             {"expand_v": 1.0},
         ),
-        (f"gdn2({RECURRENT})", "GatedDeltaNet2", {}),
         (f"kda({RECURRENT})", "KimiDeltaAttention", {}),
         (
             f"linear_attn({RECURRENT}, head_norm=rms)",

@@ -117,7 +117,11 @@ def test_an_unknown_name_is_refused_with_the_nearest(words, run, golden):
 
 @pytest.mark.parametrize(
     ("words", "found"),
-    [("gated delta", "delta, gdn2"), ("sliding window", "sa"), ("SMALLEST kernel foo", None)],
+    [
+        ("delta rule", "delta, delta_product, kda, rwkv7"),
+        ("sliding window", "sa"),
+        ("SMALLEST kernel foo", None),
+    ],
 )
 def test_the_words_of_a_description_find_the_names(words, found, run):
     refused = run("show", words)
