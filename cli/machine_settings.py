@@ -20,7 +20,7 @@ from ..engine.core.resources import Gpus, Machine, gpus_fault
 from ..errors import ActivememError, nearest_hint
 from ..plugins import find_settings_file, locate_plugin
 from ..reporting.tables.render import FORMATS
-from ..storage.place import is_address
+from ..storage.place import is_address, place_fault, place_within
 from ..studies.own_data.files import MAX_DATA_VARIABLE
 from ..studies.text.document import read_document
 from ..studies.text.errors import StudyError, StudyFault, fault_at
@@ -95,11 +95,7 @@ class MachineSettings(StrictModel):
     @classmethod
     def validate_results(cls, text: str) -> str:
         """Return the setting `results`, a folder or an address; raise ValueError for an invalid address."""
-        if not is_address(text):
-            return text
-        from ..storage.bucket import address_fault
-
-        if fault := address_fault(text):
+        if fault := place_fault(text):
             raise ValueError(fault)
         return text
 
@@ -166,12 +162,12 @@ _ONLY_IN_FILE = "track"
 class ResolvedSettings:
     """The settings of this machine, with the source of each value.
 
-    Paths are relative to the working directory. `results` is a text if it is the address of an object store.
-    `track` has the places of the programs that follow studies.
+    Paths are relative to the working directory. `results` is a folder or an address. `track` has the places
+    of the programs that follow studies.
     """
 
     values: MachineSettings
-    results: Path | str
+    results: str
     data: Path
     plugins: tuple[str | Path, ...]
     track: Mapping[str, str]
@@ -235,19 +231,18 @@ def load_settings(
         sources |= layer.sources
     values = MachineSettings(**found)
 
-    def locate(name: str, written: str) -> Path:
-        """Return a setting's text as a path. In activemem.toml it is relative to the folder of that file."""
+    def locate(name: str, written: str) -> str:
+        """Return a setting's place. A path in activemem.toml is relative to the folder of that file."""
         folder = path.parent if path and sources[name] == str(path) else Path()
-        return folder / Path(written).expanduser()
+        return place_within(folder, written)
 
     return ResolvedSettings(
         values=values,
-        results=values.results if is_address(values.results) else locate("results", values.results),
-        data=locate("data", values.data),
-        plugins=tuple(locate_plugin(each, locate("plugins", "")) for each in values.plugins),
+        results=locate("results", values.results),
+        data=Path(locate("data", values.data)),
+        plugins=tuple(locate_plugin(each, Path(locate("plugins", ""))) for each in values.plugins),
         track={
-            name: place if is_address(place) else str(locate("track", place))
-            for name, place in values.track.model_dump(exclude_none=True).items()
+            name: locate("track", place) for name, place in values.track.model_dump(exclude_none=True).items()
         },
         sources=sources,
     )

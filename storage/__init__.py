@@ -5,9 +5,9 @@ the files of trials besides rows, and `study_records` the studies that have run.
 and removes files. `leases` decide who trains a trial.
 
 `own_files` knows the names of a store's files and removes only these; `mark` says which folder is a store.
-`place` names all files of a store, and puts them into a folder; `bucket_place` and `bucket` put them into a
-bucket. `files` makes local writes survive crashes, `rows` defines rows, and `checksums` covers all files.
-`read` reads rows, finds the valid attempt of each trial, and moves damaged files away.
+`place` names all files of a store, and puts them into a folder; `bucket` puts them into a bucket. `files`
+makes local writes survive crashes, `rows` defines rows, and `checksums` covers all files. `read` reads rows,
+finds the valid attempt of each trial, and moves damaged files away.
 """
 
 from ..lazy_exports import lazy_exports

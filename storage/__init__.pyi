@@ -11,9 +11,8 @@ from .trial_files import CheckpointNote as CheckpointNote
 
 # isort: split
 # Not promised: for other folders of the package, and for tests.
-from .bucket import Bucket as Bucket
 from .bucket import BucketError as BucketError
-from .bucket_place import BucketPlace as BucketPlace
+from .bucket import BucketPlace as BucketPlace
 from .checksums import add_checksum as add_checksum
 from .checksums import add_model_checksum as add_model_checksum
 from .checksums import encode as encode

@@ -79,7 +79,7 @@ def mark_store(layout: Layout) -> list[str]:
         if clashes := _clashes(root):
             shown = ", ".join(clashes[:_NUM_SHOWN]) + (", …" if len(clashes) > _NUM_SHOWN else "")
             raise StoreError(
-                f"{layout.place.address or root}: expected a store, or a folder that can become one, got a "
+                f"{layout.place.name}: expected a store, or a folder that can become one, got a "
                 f"folder with files that no store made, where a store keeps its own: {shown}. Choose another "
                 "folder: --results DIR"
             )

@@ -26,8 +26,8 @@ import re
 import secrets
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from errno import EACCES, ELOOP
 from pathlib import Path, PurePath
 from typing import ClassVar, Final, final
@@ -45,8 +45,8 @@ class Place(ABC):
     """
 
     root: Path
-    address: str | None
-    """The address of a bucket; None for a folder."""
+    name: str
+    """The path of the folder, or the address of the bucket."""
 
     poll_s: ClassVar[float]
     """The polling interval in seconds while waiting for a lease."""
@@ -65,6 +65,11 @@ class Place(ABC):
 
     def fetch(self, *files: Path) -> None:  # noqa: B027 -- nothing to do in a folder
         """Update the local copies of these files."""
+
+    @property
+    @abstractmethod
+    def absolute_name(self) -> str:
+        """The name by which processes with other working directories find the same location."""
 
     @abstractmethod
     def get(self, path: Path) -> bytes:
@@ -113,7 +118,6 @@ class Place(ABC):
 class FolderPlace(Place):
     """The location of a store in a folder, which all machines of a run can see."""
 
-    address = None
     poll_s, look_s = 0.5, 1.0
     # NFS may show an outdated folder for a short time
     lists_are_current = False
@@ -121,7 +125,11 @@ class FolderPlace(Place):
     def __init__(self, root: Path) -> None:
         if os.path.exists(root) and not os.path.isdir(root):  # noqa: PTH110, PTH112 -- never raise
             raise StoreError(f"{root}: expected the folder of a store, got a file")
-        self.root, self._unfinished = root, root / "unfinished"
+        self.root, self.name, self._unfinished = root, str(root), root / "unfinished"
+
+    @property
+    def absolute_name(self) -> str:
+        return str(self.root.resolve())
 
     def check_writable(self) -> None:
         """Raise `StoreError` if no file can be written in the folder, or in the nearest one that exists."""
@@ -206,7 +214,27 @@ def store_time(place: Place) -> float:
         place.delete(probe)
 
 
+@contextmanager
+def keeping_marker(place: Place) -> Iterator[str]:
+    """Keep an empty file at a location within this context, and yield its name for `has_marker`."""
+    marker = place.root / "unfinished" / temporary_name("seen")
+    place.put(marker, b"")
+    try:
+        yield marker.name
+    finally:
+        place.delete(marker)
+
+
+def has_marker(place: Place, name: str) -> bool:
+    """Return whether this process sees the file that another one keeps at a location."""
+    marker = place.root / "unfinished" / name
+    place.fetch(marker)
+    return marker.exists()
+
+
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+_BUCKET: Final = re.compile(r"(?:s3|gs|az)://[^/?#\s]+((?:/[^/?#\s]+)*)/?")
+_EXPECTED: Final = "expected a folder, or s3://, gs:// or az:// with a bucket"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 _TRIAL: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _COMPACTED: Final = "compacted-"
@@ -290,6 +318,27 @@ class Layout:
 def is_address(text: str) -> bool:
     """Return whether a text is an address and not a folder. An address begins with a scheme such as `s3:`."""
     return _SCHEME.match(text) is not None
+
+
+def place_fault(text: str) -> str | None:
+    """Return an error message if a text is neither a folder nor a valid address of a store, else None."""
+    if not is_address(text):
+        return None
+    if (found := _BUCKET.fullmatch(text)) is None:
+        return f"{_EXPECTED}, got {text!r}"
+    if any(part in (".", "..") for part in found[1].split("/")):
+        return f"{_EXPECTED}, without . or .. in its path, got {text!r}"
+    return None
+
+
+def place_within(folder: Path, text: str) -> str:
+    """Return an address unchanged, and a path relative to `folder`."""
+    return text if is_address(text) else str(folder / Path(text).expanduser())
+
+
+def absolute_place(text: str) -> str:
+    """Return an address unchanged, and the absolute path of a folder."""
+    return text if is_address(text) else str(Path(text).resolve())
 
 
 def new_compacted_path(partition: Path) -> Path:

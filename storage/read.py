@@ -76,7 +76,7 @@ class Quarantine:
         Another program was still copying them into the store when they were moved here.
         """
         layout = self.layout
-        if self.dry or self._is_restored or layout.place.address is not None:
+        if self.dry or self._is_restored:
             return
         self._is_restored = True
         for path in (path for name in SCHEMAS for path in layout.quarantine.glob(f"{name}/*/*{DATA_ENDING}")):

@@ -96,7 +96,7 @@ def _time(path: Path) -> int:
 def open_layout(root: Path | str) -> Layout:
     """Return the layout of the store in a folder or at an address. Raise `StoreError` if it is unusable."""
     if is_address(str(root)):
-        from .bucket_place import BucketPlace  # noqa: PLC0415  only stores in a bucket need it
+        from .bucket import BucketPlace  # noqa: PLC0415  only stores in a bucket need it
 
         return Layout(BucketPlace(str(root)))
     return Layout(FolderPlace(Path(root)))
@@ -145,14 +145,9 @@ class Store:
         return self._layout.root
 
     @property
-    def address(self) -> str | None:
-        """Return the address of a store in a bucket; None for a store in a folder."""
-        return self._layout.place.address
-
-    @property
     def place(self) -> str:
         """Return the address or the path of the store."""
-        return self.address or str(self.root)
+        return self._layout.place.name
 
     def check_writable(self) -> None:
         """Raise StoreError if no results can be stored at the store's location."""
@@ -173,7 +168,7 @@ class Store:
     @property
     def absolute_place(self) -> str:
         """Return the address or the absolute path of the store."""
-        return self.address or str(self.root.resolve())
+        return self._layout.place.absolute_name
 
     @property
     def damaged(self) -> tuple[Path, ...]:

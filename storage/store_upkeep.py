@@ -401,7 +401,7 @@ class StoreUpkeep:
         are then in several files count once, and the next compaction merges them.
         """
         if not holds_store(self._layout):
-            _log.warning("%s is not a store: nothing in it is removed or merged", self._where)
+            _log.warning("%s is not a store: nothing in it is removed or merged", self._layout.place.name)
             return 0
         removed = self.clean()
         for finding in removed[:_NUM_TOLD]:
@@ -521,8 +521,8 @@ class StoreUpkeep:
             if not all_names(layout.root):  # nothing has been stored yet
                 return ()
             raise StoreError(
-                f"{self._where}: nothing is removed, because this is not a store: it has neither the file "
-                f"{MARK} nor rows of trials"
+                f"{self._layout.place.name}: nothing is removed, because this is not a store: "
+                f"it has neither the file {MARK} nor rows of trials"
             )
         # without this folder, nothing has been written yet
         if not dry and layout.unfinished.is_dir() and not layout.unfinished.is_symlink():
@@ -694,10 +694,6 @@ class StoreUpkeep:
                     if len(found := rows.filter(trial=trial, attempt=attempt)):
                         path = self._layout.attempt_file(dataset, search, trial, attempt)
                         self._layout.place.put(path, encode(found))
-
-    @property
-    def _where(self) -> str:
-        return self._layout.place.address or str(self._layout.root)
 
     def _check_removable(self, study: str) -> None:
         """Raise StoreError if rows of a study are in files of other names, or that only a link leads to."""

@@ -170,8 +170,6 @@ def other_results(store: Store, study: str = "", file: Path | None = None) -> st
     working directory, or in a parent of these folders. Of a shipped study's folder no parent counts: it is
     not the user's.
     """
-    if store.address is not None:
-        return ""
     here = Path.cwd()
     beside = [file.resolve().parent] if file else []
     if file is not None and file.resolve() not in shipped_studies().values():

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import typer
 
-from ... import cli, storage
+from ... import cli
+from ...storage.place import absolute_place
 from ..json_output import print_page
 from ..options import JsonOption
 from ..output import print_stdout
@@ -24,12 +23,9 @@ def show(as_json: JsonOption = False) -> None:
     """
     found = cli.load_settings()
     folders = {
-        "results": str(found.results.resolve() if isinstance(found.results, Path) else found.results),
+        "results": absolute_place(found.results),
         "data": str(found.data.resolve()),
-        "track": {
-            name: place if storage.is_address(place) else str(Path(place).resolve())
-            for name, place in found.track.items()
-        },
+        "track": {name: absolute_place(place) for name, place in found.track.items()},
         "plugins": [each if isinstance(each, str) else str(each.resolve()) for each in found.plugins],
     }
     values = found.values.model_dump() | folders

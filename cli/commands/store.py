@@ -75,8 +75,7 @@ def _report_faults(
 
     found = replace(store.upkeep.check(), moved=moved or ())
     if results is not None and found.is_empty:
-        kind = "a folder" if store.address is None else "an address"
-        raise storage.StoreError(f"{store.place}: expected a store, got {kind} without store files")
+        raise storage.StoreError(f"{store.place}: expected a store, got a place without its files")
     if as_json:
         print_json(found)
     else:

@@ -10,7 +10,6 @@ import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import ray
@@ -21,7 +20,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from ...errors import ActivememError
 from ...plugins import PluginFile, load_plugin_files, loaded_files
 from ...storage import Store
-from ...storage.files import temporary_name
+from ...storage.place import has_marker, keeping_marker
 from ...studies.planning.memory_estimates import step_memory, trials_per_gpu
 from ...studies.resolve.trial import code_fault as plugin_fault
 from ...studies.schema.settings import TrialSettings
@@ -43,21 +42,22 @@ _SEES_GPUS = {"env_vars": {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}}
 class StorePlace:
     """The location from which workers open a store: a folder or an address.
 
-    `marker` is the path of a marker file. Only a store folder used by a cluster has a marker; nodes look for
-    the marker to verify that they share the folder.
+    A store that a cluster uses has a `marker`: the name of a file that nodes look for, to verify that they
+    share the store.
     """
 
     root: str
     marker: str | None = None
 
     def open(self) -> Store:
-        """Open the store on this node. Raise NodeError if this node does not share the store's folder."""
-        if self.marker is not None and not Path(self.marker).exists():
+        """Open the store on this node. Raise NodeError if this node does not share it with the driver."""
+        store = Store(self.root)
+        if self.marker is not None and not has_marker(store.files.place, self.marker):
             raise NodeError(
-                f"this node cannot see the folder of the results, {self.root}: "
+                f"this node cannot see the results in {self.root}: "
                 "use a folder that all nodes share, or a bucket"
             )
-        return Store(self.root)
+        return store
 
 
 class NodeError(ActivememError):
@@ -227,16 +227,11 @@ def _lacking_room(machine: Machine) -> str:
 def located(store: Store, machine: Machine) -> Iterator[StorePlace]:
     """Yield the location from which workers open a store.
 
-    It is an absolute folder or an address. A folder that a cluster uses has a marker file during the context.
+    It is an absolute folder or an address. A store that a cluster uses has a marker file during the context.
     """
-    root = store.address or str(store.root.resolve())
-    if machine.address is None or store.address is not None:
+    root = store.absolute_place
+    if machine.address is None:
         yield StorePlace(root=root)
         return
-    marker = store.root.resolve() / "unfinished" / temporary_name("seen")
-    marker.parent.mkdir(parents=True, exist_ok=True)
-    marker.touch()
-    try:
-        yield StorePlace(root=root, marker=str(marker))
-    finally:
-        marker.unlink(missing_ok=True)
+    with keeping_marker(store.files.place) as marker:
+        yield StorePlace(root=root, marker=marker)

@@ -18,7 +18,7 @@ from pydantic import Field, field_validator, model_validator
 
 from ...errors import FaultCollector, nearest_hint
 from ...storage import Store
-from ...storage.place import is_address
+from ...storage.place import place_within
 from ...studies.catalog.metrics import METRICS_AND_COSTS, find_metric
 from ...studies.claims.comparisons import (
     Claim,
@@ -151,7 +151,7 @@ def read_manuscript(path: Path, find_store: Callable[[str | None], Store]) -> Ma
     if keys is None:
         raise StudyError(str(path), diagnostics.faults)
     place = keys.paper.results
-    store = find_store(place if place is None or is_address(place) else str(path.parent / place))
+    store = find_store(None if place is None else place_within(path.parent, place))
     studies = _load_studies(diagnostics, path.parent, keys, store)
     claims = {name: _read_numbers(diagnostics, keys, study) for name, study in studies.items()}
     if diagnostics.faults:

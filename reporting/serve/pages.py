@@ -69,8 +69,7 @@ class Pages:
     def __init__(self, store: Store, look_s: float | None, report_fault: Callable[[str], None]) -> None:
         """Open a store, and read it at most every `look_s` seconds.
 
-        By default, a store in a bucket is read less often than one in a folder. `report_fault` gets one line
-        for each different fault.
+        By default, the store's place decides. `report_fault` gets one line for each different fault.
         """
         self._store, self._tell, self._reported = store, report_fault, set[str]()
         self._reader = StoreReader(store, look_s or store.files.place.look_s)

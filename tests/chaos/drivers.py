@@ -22,7 +22,6 @@ import torch._dynamo  # noqa: F401  which torch's optimisers import: once, befor
 
 from activemem.__main__ import main
 from activemem.storage import (
-    Bucket,
     BucketPlace,
     FolderPlace,
     Leases,
@@ -217,10 +216,10 @@ def _meet(fate: Fate, root: str) -> None:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         real_fsync(descriptor)
 
-    ask = Bucket._file_errors
+    ask = BucketPlace._file_errors
 
     @contextmanager
-    def asking(self: Bucket, key: str) -> Iterator[None]:
+    def asking(self: BucketPlace, key: str) -> Iterator[None]:
         step()
         with ask(self, key):
             yield
@@ -229,7 +228,7 @@ def _meet(fate: Fate, root: str) -> None:
     if is_address(root):
         bucket._PATIENT, bucket._PROMPT = PATIENCE
         BucketPlace.poll_s = FolderPlace.poll_s
-        Bucket._file_errors = asking
+        BucketPlace._file_errors = asking
         return
     os.fsync = fsync
     if fate.signal_at_step is not None:

@@ -22,7 +22,7 @@ def test_without_any_source_every_setting_has_its_default():
         "track": {"tensorboard": None, "mlflow": None, "wandb": None, "trackio": None},
     }
     assert found.sources == dict.fromkeys(SETTING_NAMES, "default")
-    assert (found.results, found.data) == (Path("results"), Path("data"))
+    assert (found.results, found.data) == ("results", Path("data"))
 
 
 def test_the_command_line_goes_before_the_environment_and_that_before_the_file(tmp_path):
@@ -52,11 +52,11 @@ def test_folders_in_the_settings_file_are_relative_to_it_and_others_are_not(tmp_
     inside = tmp_path / "inside"
     inside.mkdir()
     (tmp_path / "activemem.toml").write_text('results = "kept"\ndata = "texts"\n', encoding="utf-8")
-    assert load_settings(folder=inside).results == tmp_path / "kept"
+    assert load_settings(folder=inside).results == str(tmp_path / "kept")
     assert load_settings(folder=inside).data == tmp_path / "texts"
     assert load_settings({"data": "here"}, folder=inside).data == Path("here")
-    assert load_settings({"results": "here"}, folder=inside).results == Path("here")
-    assert load_settings(environment={"ACTIVEMEM_RESULTS": "there"}, folder=inside).results == Path("there")
+    assert load_settings({"results": "here"}, folder=inside).results == "here"
+    assert load_settings(environment={"ACTIVEMEM_RESULTS": "there"}, folder=inside).results == "there"
 
 
 def test_an_empty_variable_says_nothing():
@@ -156,7 +156,7 @@ def test_the_settings_file_of_this_repository_sets_nothing_but_defaults(monkeypa
     folder = Path(__file__).parents[2]
     found = load_settings(folder=folder)
     defaults = load_settings()
-    assert (found.values, found.results) == (defaults.values, folder / "results")
+    assert (found.values, found.results) == (defaults.values, str(folder / "results"))
     assert found.data == folder / "data"
 
 

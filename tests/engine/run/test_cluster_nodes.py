@@ -20,6 +20,7 @@ from activemem.engine.run import (
     fit_to_cluster,
     look_at_code,
 )
+from activemem.storage import Store
 
 from .ray_nodes import ENVIRONMENT, can_mount, head, other_version, worker
 
@@ -92,9 +93,11 @@ def look(place, machine=ONE_CPU, *, code=None, torch_version=torch.__version__, 
 
 
 def test_a_node_reports_its_versions_its_access_to_the_store_and_problems(tmp_path, monkeypatch, golden):
-    place = StorePlace(root=str(tmp_path), marker=str(tmp_path))
-    assert look(place) == ""
-    golden(look(StorePlace(root="/home/me/results", marker=str(tmp_path / "elsewhere"))))
+    with cluster_nodes.located(Store(tmp_path), Machine(address="10.0.0.1:6379")) as place:
+        assert look(place) == ""
+    golden(look(StorePlace(root="/home/me/results", marker=place.marker)))
+    assert look(place) == look(StorePlace(root=str(tmp_path), marker="another"))
+    place = StorePlace(root=str(tmp_path))
     assert look(place, torch_version="1.0").endswith(f" 1.0, got {torch.__version__}")
     edited = {**look_at_code(), "digest": "0" * 16}
     assert f" (files 00000000), in {edited['folder']}; got activemem " in look(place, code=edited)

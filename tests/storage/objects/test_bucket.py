@@ -4,7 +4,9 @@ import sys
 
 import pytest
 
-from activemem.storage import Bucket, BucketError, Store, StoreError
+from activemem.storage import BucketError, BucketPlace, Store, StoreError
+
+KEY, NEXT = "leases/0123456789abcdef-0", "leases/0123456789abcdef-1"
 
 
 def puts(method, _):
@@ -77,59 +79,64 @@ def test_a_server_without_conditional_writes_is_refused_before_anything_is_claim
 
 @pytest.mark.parametrize("folder", ["a%20b", "a%b", "%2e%2e", "größe", "a+b"])
 def test_a_folder_of_a_bucket_is_used_as_it_is_written(server, folder):
-    bucket = Bucket(f"s3://bucket/{folder}")
-    bucket.put("studies/one", b"data")
+    place = BucketPlace(f"s3://bucket/{folder}")
+    place.put(place.root / "studies" / "one", b"data")
     assert [*server.objects] == [f"{folder}/studies/one"]
-    assert [each["path"] for each in bucket.list("studies")] == ["studies/one"]
+    other = BucketPlace(f"s3://bucket/{folder}")
+    other.list(other.root / "studies")
+    assert [path.name for path in (other.root / "studies").iterdir()] == ["one"]
 
 
 def test_an_object_is_created_once(address):
-    first, second = Bucket(address), Bucket(address)
-    first.create("key", b"mine")
-    with pytest.raises(FileExistsError):
-        second.create("key", b"yours")
-    assert second.get("key").data == b"mine"
+    first, second = BucketPlace(address), BucketPlace(address)
+    assert first.put_if_absent(first.root / KEY, b"mine")
+    assert not second.put_if_absent(second.root / KEY, b"yours")
+    assert second.get(second.root / KEY) == b"mine"
 
 
 def test_a_creation_whose_answer_was_lost_is_known_by_what_was_written(server, address):
-    bucket = Bucket(address)
+    place = BucketPlace(address)
     server.lose.append(puts)
-    version = bucket.create("key", b"mine")
-    assert (version, server.lose) == (bucket.get("key").version, [])
-    assert server.log.count(("PUT", "some/results/key")) == 2
+    assert place.put_if_absent(place.root / KEY, b"mine")
+    assert server.lose == []
+    assert server.log.count(("PUT", f"some/results/{KEY}")) == 2
+    place.touch(place.root / KEY, b"!")
+    assert place.get(place.root / KEY) == b"mine!"
     server.lose.append(puts)
-    with pytest.raises(FileExistsError):
-        bucket.create("key", b"yours")
+    assert not place.put_if_absent(place.root / KEY, b"yours")
 
 
-def test_an_update_is_of_the_version_that_was_read(server, address):
-    bucket = Bucket(address)
-    version = bucket.put("key", b"one")
+def test_a_mark_is_added_to_what_this_process_has_created(server, address):
+    place, other = BucketPlace(address), BucketPlace(address)
+    key = place.root / KEY
+    place.put_if_absent(key, b"one\n")
     server.lose.append(puts)
-    later = bucket.update("key", b"two", version)
-    assert later == bucket.get("key").version
-    assert bucket.update("key", b"three", version) is None
-    assert bucket.get("key").data == b"two"
-    bucket.delete(["key"])
-    assert bucket.update("key", b"three", later) is None
-    assert bucket.get("key") is None
+    place.touch(key, b"two")
+    assert place.get(key) == b"one\ntwo"
+    other.put(other.root / KEY, b"another\n")
+    place.touch(key, b"three")
+    assert place.get(key) == b"another\n"
+    place.put_if_absent(place.root / NEXT, b"one\n")
+    other.delete(other.root / NEXT)
+    place.touch(place.root / NEXT, b"two")
+    with pytest.raises(FileNotFoundError):
+        place.get(place.root / NEXT)
 
 
 def test_a_listing_has_all_pages_and_nothing_outside_the_folder(address):
-    bucket = Bucket(address)
+    place = BucketPlace(address)
     for number in range(120):
-        bucket.put(f"trials/a/{number}", b"")
-    bucket.put("trials-2/a", b"")
-    assert sorted(each["path"] for each in bucket.list("trials")) == sorted(
-        f"trials/a/{n}" for n in range(120)
-    )
-    assert bucket.list("nothing") == []
+        place.put(place.root / "trials" / "a" / str(number), b"")
+    place.put(place.root / "trials-2" / "a", b"")
+    other = BucketPlace(address)
+    other.list(other.root / "trials", other.root / "nothing")
+    assert {path.name for path in other.root.rglob("*") if path.is_file()} == set(map(str, range(120)))
 
 
 def test_a_bucket_that_is_gone_is_an_error_and_no_empty_folder(server, address):
-    bucket = Bucket(address)
+    place = BucketPlace(address)
     del server.buckets["bucket"]
     with pytest.raises(BucketError) as caught:
-        bucket.list("trials")
+        place.list(place.root / "trials")
     url = server.environment["AWS_ENDPOINT_URL"]
     assert str(caught.value) == f"{address}/trials: NoSuchBucket (404 Not Found) from {url}"

@@ -45,7 +45,7 @@ def test_others_read_what_is_written_as_from_a_folder(tmp_path, server, address,
     assert str(store_contents(address)) == str(store_contents(folder.root))
     other = Store(address)
     assert (other.records.latest(), other.records.load("alpha")) == ("alpha", {"text": "a study"})
-    assert (other.address, other.place, folder.address) == (address, address, None)
+    assert (other.place, other.absolute_place) == (address, address)
     assert other.trials(["probed"]).equals(folder.trials(["probed"]), null_equal=True)
 
 
@@ -145,7 +145,7 @@ def test_keys_that_are_folders_of_others_are_left_out_with_a_warning(server, add
     fill_store(address, [1])
     server.objects[PREFIX + "trials/alpha"] = b"", datetime.now(UTC)  # as consoles make folders
     assert store.trials().height == 1
-    assert caplog.messages == [f"{address}/trials/alpha is skipped: its name is not a valid file name"]
+    assert caplog.messages == [f"{address}/trials/alpha is skipped: it has the name of a folder"]
 
 
 @pytest.mark.parametrize("key", ["trials/../../outside", "trials/alpha//x"])
