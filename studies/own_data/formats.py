@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import hint, nearest, printable, quoted
+from ...errors import hint, nearest, printable, quoted, replace_unprintable
 from ..text.units import format_bytes
 from .files import RAISE_LIMIT, max_bytes
 
@@ -37,8 +37,10 @@ class FaultyValueError(ValueError):
     """
 
     def __init__(self, expected: str, got: str, advice: str = "") -> None:
-        self.expected, self.got, self.advice = expected, got, advice
-        super().__init__(f"expected {expected}, got {got}{advice}")
+        # names of columns and the words of libraries contain whatever stands in a file
+        lines = (" ".join(replace_unprintable(text).splitlines()) for text in (expected, got, advice))
+        self.expected, self.got, self.advice = lines
+        super().__init__(f"expected {self.expected}, got {self.got}{self.advice}")
 
 
 def shown(value: Any) -> str:  # noqa: ANN401 -- whatever stands in a file

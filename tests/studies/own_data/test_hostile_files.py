@@ -120,9 +120,10 @@ def test_a_message_quotes_little_of_a_file_and_nothing_that_a_terminal_obeys(tmp
     (tmp_path / "wide.csv").write_text(head + "\n")
     rows = ['"' + "\x1b]0;title\x07" * 1000 + '"', json.dumps({"text": ["\x1b[31m" * 999], "label": 1})]
     (tmp_path / "long.jsonl").write_text("\n".join(rows))
-    for name in ("wide.csv", "long.jsonl"):
+    (tmp_path / "near.csv").write_text("text\x00,label\n")
+    for name in ("wide.csv", "long.jsonl", "near.csv"):
         messages = told(tmp_path, {"path": name})
-        assert all(len(message) < 600 and "\x1b" not in message for message in messages)
+        assert all(len(message) < 600 and not {"\x1b", "\x00"} & {*message} for message in messages)
 
 
 def test_half_of_a_surrogate_pair_is_a_fault_with_its_line(tmp_path, golden):
