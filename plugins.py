@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from inspect import currentframe
@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakSet
 
 from .errors import ActivememError, argument_fault, check_arguments, nearest_hint, printable
-from .inline_code import CELL, SCRIPT, UNSAVED, InlineCode
+from .inline_code import CELL, SCRIPT, UNSAVED, read_inline_code
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -140,7 +140,7 @@ class _Entry(Generic[ItemT]):
     item: ItemT
     owner: str = OWN
     code: str | None = None
-    inline: InlineCode | None = None  # registered by a script or a notebook, not by a plug-in
+    run: object | None = None  # the run of a script or of a notebook's cell that registered it
 
 
 class Registry(Mapping[str, ItemT], Generic[ItemT]):
@@ -171,8 +171,8 @@ class Registry(Mapping[str, ItemT], Generic[ItemT]):
         else:
             entry = _Entry(item) if own else _inline(item, f"{self.kind} {name}")
         taken = self._entries.get(name)
-        old, new = taken and taken.inline, entry.inline
-        if taken is not None and not (old and new and old.run is not new.run):
+        old, new = taken and taken.run, entry.run
+        if taken is not None and not (old and new and old is not new):
             remedy = "" if taken.owner == OWN else "; load only one of the two plug-ins"
             if old and new:
                 remedy = (
@@ -220,22 +220,14 @@ class Registry(Mapping[str, ItemT], Generic[ItemT]):
     def code(self, name: str) -> str | None:
         """Return the plug-in that registered an item, with a digest of its source; None if it is built-in.
 
-        The source of a package is that of the module which its entry point names. That of a notebook's cell
-        includes globals of other cells as they are now. Raise KeyError.
+        The source of a package is that of the module which its entry point names; that of a script or a
+        notebook's cell is its text. Raise KeyError.
         """
-        entry = self._find(name)
-        if entry.inline is None:
-            return entry.code
-        code = f"{entry.owner} {entry.inline.digest()[:DIGEST_LENGTH]}"
-        if code != entry.code:
-            self._entries[name] = replace(entry, code=code)
-            if entry.code is not None:  # another cell was edited
-                _forget_all()
-        return code
+        return self._find(name).code
 
-    def inline_names(self) -> tuple[str, ...]:
-        """Return the names of the items that scripts and notebooks registered."""
-        return tuple(name for name, entry in self._entries.items() if entry.inline is not None)
+    def inline_codes(self) -> tuple[str, ...]:
+        """Return the codes of the items that scripts and notebooks registered."""
+        return tuple(each.code for each in self._entries.values() if each.run and each.code)
 
     def own_names(self) -> tuple[str, ...]:
         """Return the sorted names of the items that this package registered itself."""
@@ -271,14 +263,13 @@ def _inline(item: ItemT, what: str) -> _Entry[ItemT]:
             return _Entry(item)
         frame = frame.f_back
     assert frame is not None, "a script has imported this package"
-    inline = InlineCode(what, frame)
-    return _Entry(item, inline.owner, inline=inline)
+    inline = read_inline_code(what, frame)
+    return _Entry(item, inline.owner, f"{inline.owner} {inline.digest[:DIGEST_LENGTH]}", inline.run)
 
 
 def inline_codes() -> frozenset[str]:
     """Return the codes of scripts and of notebooks' cells that have registered items in this process."""
-    codes = (registry.code(name) for registry in _registries for name in registry.inline_names())
-    return frozenset(code for code in codes if code is not None)
+    return frozenset(code for registry in _registries for code in registry.inline_codes())
 
 
 def contract_faults(cls: object, base: type) -> list[str]:
@@ -469,7 +460,7 @@ def missing_library(error: ModuleNotFoundError, extra: str = "") -> str:
 def has_plugins() -> bool:
     """Return whether files, installed packages, scripts or notebooks have registered anything."""
     load_installed()
-    return bool(_files) or len(_installed) > 1 or any(each.inline_names() for each in _registries)
+    return bool(_files) or len(_installed) > 1 or any(each.inline_codes() for each in _registries)
 
 
 def is_inline(owner: str) -> bool:

@@ -81,7 +81,7 @@ def test_trials_of_an_edited_cell_are_stale_and_can_be_kept(notebook, tmp_path):
     )
     assert len(keep_stale_trials(commented, store)) == 2
     assert trained(commented, store) == 0
-    notebook.run("SCALE = 7")  # another cell, which the callback uses
+    notebook.run(CALLBACK.replace("SCALE * 1.0", "7.0"))
     edited = study("drift")
     assert stale(edited, store)[0] == 2
     assert trained(edited, store) == 2
@@ -125,7 +125,7 @@ def test_a_study_that_is_older_than_an_edit_says_that_it_must_be_loaded_again(no
     store = Store(tmp_path / "results")
     notebook.run("SCALE = 1", CALLBACK)
     found = study("drift")
-    notebook.run("SCALE = 2")
+    notebook.run(CALLBACK.replace("SCALE", "2"))
     with pytest.raises(PluginError) as caught:
         trained(found, store)
     assert str(caught.value) == (

@@ -91,77 +91,31 @@ def test_a_cell_of_a_notebook_is_part_of_the_id_and_can_be_run_again(notebook):
 def test_a_loop_does_not_replace_a_part_by_one_that_would_have_the_same_id(notebook):
     register = "@register_norm('own_norm', source='here')"
     norm = f"    {register}\n    class Norm(Base):\n        def build(self, width, eps): return k"
-    notebook.run(*HELPERS, "from activemem import register_norm")
+    notebook.run(BASE)
     with pytest.raises(PluginError, match="same ids: give each a name of its own"):
         notebook.run(f"for k in (1, 2):\n{norm}")
     notebook.run(f"for k in (1,):\n{norm}", f"for k in (2,):\n{norm}")
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("SCALE = 2", "SCALE = 3"),
-        ("x + OFFSET", "x - OFFSET"),
-        ("(1, None)", "(2, None)"),
-        ("factor = 4", "factor = 5"),
-        ("eps=8", "eps=9"),
-        ("LIMIT = 10", "LIMIT = 11"),
-    ],
-)
-def test_what_a_cell_uses_of_other_cells_is_part_of_the_id(notebook, old, new):
-    notebook.run(*HELPERS, USER)
+def test_other_cells_are_no_part_of_the_id(notebook):
+    cell = PARTS.partition("@register_position")[0].replace("return 0", "return SCALE")
+    notebook.run("SCALE = 1", cell)
     first = own_code()
-    notebook.run(*HELPERS, USER, "unused = 1", "def neither(): return 3")
+    notebook.run("SCALE = 2")
     assert own_code() == first
-    edited = [cell.replace(old, new) for cell in HELPERS]
-    notebook.run(*edited)
-    assert own_code() != first  # although the cell that uses it has not run again
-    notebook.run(*edited, USER)
-    assert own_code() != first
-    notebook.run(*HELPERS, USER)
-    assert own_code() == first
-
-
-@pytest.mark.parametrize(("old", "new"), [("return 6", "return 7"), ("SIZE = 12", "SIZE = 13")])
-def test_a_cell_keeps_the_base_class_and_the_values_with_which_it_has_run(notebook, old, new):
-    notebook.run(*HELPERS, USER)
-    first = own_code()
-    edited = [cell.replace(old, new) for cell in HELPERS]
-    notebook.run(*edited)
-    assert own_code() == first
-    notebook.run(*edited, USER)
-    assert own_code() != first
-
-
-def test_the_code_of_a_cell_is_the_same_in_another_process(notebook):
-    notebook.run(*HELPERS, USER)
-    program = (
-        "from tests.notebook import Notebook\n"
-        "from tests.studies.resolve.test_plugin_code import HELPERS, USER, own_code\n"
-        "Notebook().run(*HELPERS, USER)\n"
-        "print(own_code())"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == f"{own_code()}\n"
 
 
 def test_code_without_source_is_part_of_the_id_too(notebook):
     def run(text):  # as the magic %%time of a cell does
         exec(compile(text, "<timed exec>", "exec"), notebook.globals)
 
-    notebook.run(*HELPERS)
-    run(USER)
+    cell = PARTS.partition("@register_position")[0]
+    run(cell)
     first = own_code()
-    run(USER)
+    run(cell)
     assert own_code() == first
-    run("def scaled(x): return x")
+    run(cell.replace("return 0", "return 1"))
     assert own_code() != first
-    run("def scaled(x): return x + 1")
-    second = own_code()
-    run("def scaled(x): return x + 2")
-    assert own_code() != second
 
 
 @pytest.mark.heavy
@@ -186,32 +140,6 @@ def test_the_code_of_a_program_without_a_file_is_the_same_in_another_process(not
     assert codes.pop().startswith("the unsaved code of norm own_norm ")
 
 
-def test_a_value_that_the_code_changes_itself_is_no_part_of_the_id(notebook, caplog):
-    counting = "count = 0\ndef scaled(x):\n    global count\n    count += 1\n    return x"
-    notebook.run(*HELPERS, counting, USER)
-    first = own_code()
-    notebook.run("count = 5")
-    assert own_code() == first
-    assert not caplog.messages
-
-
-def test_a_number_of_a_class_that_the_code_changes_itself_is_no_part_of_the_id(notebook):
-    counting = "class Calls:\n    many = 0\ndef scaled(x):\n    Calls.many += 1\n    return x"
-    notebook.run(*HELPERS, counting, USER)
-    first = own_code()
-    notebook.globals["scaled"](1)
-    assert own_code() == first
-
-
-def test_an_object_of_another_cell_whose_changes_go_unnoticed_is_named_once(notebook, caplog):
-    notebook.run(*HELPERS, "table = {1: 2}\ndef scaled(x): return table[x]", USER)
-    first = own_code()
-    notebook.run("table[1] = 3")
-    assert own_code() == first
-    told = "norm own_norm uses table, whose changes its trials do not notice: define it in the same cell"
-    assert caplog.messages == [told]
-
-
 def test_the_code_of_a_script_is_its_text(notebook, tmp_path, monkeypatch):
     path, codes = tmp_path / "program.py", []
     cell = PARTS.partition("@register_position")[0].replace("return 0", "return SCALE")
@@ -227,27 +155,7 @@ def test_the_code_of_a_script_is_its_text(notebook, tmp_path, monkeypatch):
     assert all(code.startswith("the script program.py ") for code in codes)
 
 
-HELPERS = [
-    "SCALE = 2",
-    "def scaled(x): return shifted(x) * SCALE * Settings.factor",
-    "OFFSET = (1, None)\ndef shifted(x): return x + OFFSET[0]",
-    "class Settings:\n    factor = 4",
-    "from activemem import PluginNorm\n\nclass Base(PluginNorm):\n    def saved(self, width): return 6",
-    "LIMIT = 10",
-    "SIZE = 12",
-    "def built(width, eps=8): return min(width, LIMIT) * eps",
-]
-USER = """
-from activemem import register_norm
-
-@register_norm("own_norm", source="here")
-class Norm(Base):
-    size = SIZE
-    def parameters(self, width):
-        return scaled(width)
-    def build(self, width, eps):
-        return built(width)
-"""
+BASE = "from activemem import PluginNorm, register_norm\n\nclass Base(PluginNorm): pass"
 PARTS = """
 from activemem import PluginNorm, PluginPosition, register_norm, register_position
 
