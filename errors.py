@@ -43,7 +43,6 @@ ActivememError              a ValueError
         CallbackError       a callback with unregistered metrics      activemem.engine.trial.training_parts
         OptimizerError      an optimiser that omits a weight          activemem.engine.optimisers.build
         PrecisionError      a precision that a device cannot use      activemem.engine.core.models
-        CompileModeError    a compile mode that needs a GPU           activemem.engine.optimisers.weights
     repair the machine
         TrackingError       a tracker that cannot be used             activemem.tracking.contract
         MachineError        a full disk, no GPU, a module missing     activemem.engine.trial.failures

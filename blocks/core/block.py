@@ -391,10 +391,6 @@ class StreamChunk:
         ahead = self._before[len(self._kept) :]
         return partial(StreamChunk, ahead, with_grad=self._with_grad, zero_past=self._zero_past)
 
-    def copy_states(self) -> None:
-        """Replace the states after this piece by copies, whose memory no later piece writes to."""
-        self._kept = [None if state is None else state.clone() for state in self._kept]
-
     def next_states(self) -> tuple[Tensor | None, ...]:
         """Return the states of all blocks after this piece."""
         return tuple(self._kept)

@@ -1,7 +1,4 @@
-"""A model in training, with its optimiser, gradient clipping, and the average of its weights.
-
-If torch lacks private names of its compiler, models still train, compiled only as far as possible.
-"""
+"""A model in training, with its optimiser, gradient clipping, and the average of its weights."""
 
 from __future__ import annotations
 
@@ -15,121 +12,45 @@ import torch
 from torch import Tensor, nn
 
 from ...blocks.core.initialisation import find_weights
-from ...blocks.core.residual_stack import SideInputs
-from ...errors import ActivememError
 from ...plugins import plugin_errors
 from ...studies.catalog.optimisers import OPTIMIZERS
-from ...studies.schema.settings import Compile, TrainSettings, TrialSettings
+from ...studies.schema.settings import TrainSettings, TrialSettings
 from ..core.models import AnyModel, build_model
 from ..core.process import derive_seed, raise_if_stopped
 from .build import Adam, build_optimizer
 
-NO_COMPILER = (
-    "Failed to find C compiler",
-    "No working C++ compiler found",
-    "Cannot find a working triton installation",
-    "too old to be supported by the triton GPU compiler",
-)
-"""Messages of torch if it finds no C compiler for [train] compile, or does not support this GPU."""
-
-_MOST_PROGRAMS = 10_000
-"""The largest number of compiled programs of a model: one for each length, in training and evaluation."""
-
 _log = logging.getLogger(__name__)
 
 
-class CompileModeError(ActivememError):
-    """Error for a device that does not support the requested mode of torch's compiler."""
-
-
-def check_compile(mode: Compile, device: torch.device) -> None:
-    """Raise CompileModeError for a compile mode that a device or torch's version would silently ignore."""
-    # `Module.compile` uses these, but offers no way back if compiling fails
-    missing = [name for name in ("_compiled_call_impl", "_call_impl") if not hasattr(nn.Module, name)]
-    if mode and missing:
-        raise CompileModeError(
-            f"expected a torch with nn.Module.{missing[0]} for [train] compile, got torch "
-            f"{torch.__version__} without it; set compile = false, or install another version of torch"
-        )
-    if mode == "reduce-overhead" and device.type != "cuda":
-        raise CompileModeError(
-            'compile = "reduce-overhead" needs a GPU, because it records CUDA '
-            "graphs; on a CPU use compile = true"
-        )
-
-
-def compile_body(body: nn.Module, mode: Compile = True) -> None:
-    """Compile a model's body with torch.
-
-    The result is one program for sequences of any length if possible, else one program for each length.
-    Torch's default limit is eight programs per process; beyond it torch falls back to uncompiled code.
-    """
-    # a worker trains many trials: drop the programs of its earlier models
-    torch.compiler.reset()
-    with suppress(AttributeError):  # without these settings, torch's default limit stays
-        limits = torch._dynamo.config  # torch has no public setting for the number of programs
-        limits.recompile_limit = limits.accumulated_recompile_limit = _MOST_PROGRAMS
-    # as `check_compile` says
-    body._compiled_call_impl = _CompiledBody(body, mode if isinstance(mode, str) else None)
+def compile_body(body: nn.Module) -> None:
+    """Compile a model's body with torch. Where compiling fails, the body runs without it, with a warning."""
+    torch.compiler.reset()  # a worker trains many trials: drop the programs of its earlier models
+    # `Module.compile` sets this too, but offers no way back if compiling fails
+    body._compiled_call_impl = _CompiledBody(body)
 
 
 class _CompiledBody:
-    """Compiled body of a model, with the uncompiled body as a fallback.
+    """The compiled body of a model, or the body itself once torch could not compile it."""
 
-    It tries one program for any length, then one for each length, and at last runs the body without
-    compilation. From the second length on torch compiles for any length, which fails if a block branches on
-    the length.
-    """
-
-    def __init__(self, body: nn.Module, mode: str | None) -> None:
-        call = body._call_impl  # a public call would call the compiled body again
-        self._uses_graphs = mode is not None
-        self._ways: tuple[Callable[..., Any], ...] = (
-            torch.compile(call, mode=mode),
-            torch.compile(call, mode=mode, dynamic=False),
-            call,
-        )
-        self._way_of: dict[object, int] = {}
-        self._has_warned = False
+    def __init__(self, body: nn.Module) -> None:
+        self._eager = body._call_impl  # a public call would call the compiled body again
+        self._compiled: Callable[..., Any] | None = torch.compile(self._eager)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 -- as any module's call
-        key = tuple(each.shape for each in args if isinstance(each, Tensor)), torch.is_grad_enabled()
-        while True:
-            way = self._way_of.get(key, 0)
-            try:
-                with _backward_compiled_now():
-                    y = self._ways[way](*args, **kwargs)
-                break
-            except Exception as error:
-                raise_if_stopped()  # Ctrl-C also reaches compilers and torch's processes
-                is_last = way == len(self._ways) - 1 or any(text in str(error) for text in NO_COMPILER)
-                if is_last or not _is_compiler_error(error):
-                    raise
-                self._way_of[key] = way + 1
-                if not self._has_warned:
-                    self._has_warned = True
-                    message = (
-                        "compile: this length is compiled separately or not at all, because torch fails: %s"
-                    )
-                    _log.warning(message, str(error).strip().splitlines()[0])
-        # the next piece of a stream reads these states when CUDA graphs already write to their outputs again
-        for side in args if self._uses_graphs else ():
-            if isinstance(side, SideInputs) and side.chunk is not None:
-                side.chunk.copy_states()
-        return y
-
-
-def _is_compiler_error(error: Exception) -> bool:
-    """Return whether torch's compiler raised an error.
-
-    Without the error's class, a trial fails whose sequences torch cannot compile.
-    """
-    with suppress(ImportError):
+        if self._compiled is None:
+            return self._eager(*args, **kwargs)
         # under no public name; only a compiled model loads the compiler
         from torch._dynamo.exc import TorchDynamoException  # noqa: PLC0415
 
-        return isinstance(error, TorchDynamoException)
-    return False
+        try:
+            with _backward_compiled_now():
+                return self._compiled(*args, **kwargs)
+        except TorchDynamoException as error:
+            raise_if_stopped()  # Ctrl-C also reaches compilers and torch's processes
+            first = str(error).strip().partition("\n")[0]
+            _log.warning("compile: the body runs without compilation, because torch fails: %s", first)
+            self._compiled = None
+        return self._eager(*args, **kwargs)
 
 
 def _backward_compiled_now() -> AbstractContextManager[object]:
@@ -199,7 +120,7 @@ class Weights:
         self._average = deepcopy(model).requires_grad_(requires_grad=False) if train.average else None
         if train.compile:
             for each in filter(None, (model, self._average)):
-                compile_body(each.body, train.compile)
+                compile_body(each.body)
         self.begin_epoch()
 
     def clear_gradients(self) -> None:
@@ -297,6 +218,5 @@ def _load(model: AnyModel, weights: Mapping[str, Tensor]) -> None:
 
 def make_weights(settings: TrialSettings, device: torch.device) -> Weights:
     """Build a trial's model and optimiser on a device. The initial weights are drawn on the CPU."""
-    check_compile(settings.train.compile, device)
     generator = torch.Generator().manual_seed(derive_seed(settings.seed, "initialisation"))
     return Weights(build_model(settings, generator).to(device), settings.train)

@@ -139,7 +139,7 @@ def run_study(
       code of a part was edited after the study was loaded.
     - ParameterGroupError, LossTermError: a group of weights or a loss term matches nothing in a model.
     - TaskError: a model cannot read its test sequences.
-    - PrecisionError, CompileModeError: the device does not support a precision or a mode of torch's compiler.
+    - PrecisionError: the device does not support a precision.
     - DataError: a corpus is missing or altered.
 
     Raise MachineError at any time if a GPU is missing or the machine fails, for example with a full disk.

@@ -36,7 +36,6 @@ from ..data.sentence_pairs import open_pairs
 from ..data.text.corpus import open_corpus
 from ..data.treebanks import open_treebank
 from ..objectives.base import RegisteredMetrics
-from ..optimisers.weights import check_compile
 from ..tasks.generated import draw_examples, draw_test_set, own_losses, random_outputs
 from ..trial.training import Training, factor
 
@@ -120,14 +119,13 @@ def _reading_fault(settings: TrialSettings, tokens: int) -> str | None:
 
 
 def check_device(all_settings: Iterable[TrialSettings], machine: Machine) -> None:
-    """Raise PrecisionError or CompileModeError if this machine's device cannot train the trials.
+    """Raise PrecisionError if this machine's device cannot train the trials.
 
     The machines of a cluster are unknown here, so there each trial checks its own device.
     """
     if machine.address is None:
         for settings in all_settings:
             check_precision(settings.train.precision, torch.device(machine.device))
-            check_compile(settings.train.compile, torch.device(machine.device))
 
 
 _OPEN = {

@@ -32,7 +32,6 @@ from ..core.models import PrecisionError
 from ..core.resources import Machine, gpu_fault
 from ..corpora.files import DataError
 from ..objectives.base import Metrics, ModelOf, Objective
-from ..optimisers.weights import NO_COMPILER, CompileModeError
 
 _ERRNOS = frozenset(
     {
@@ -165,7 +164,7 @@ def machine_failure(error: BaseException) -> str | None:
 
 
 def _reported_fault(error: BaseException) -> str | None:
-    if isinstance(error, MachineError | DataError | PrecisionError | CompileModeError):
+    if isinstance(error, MachineError | DataError | PrecisionError):
         return " ".join(str(error).split())
     if isinstance(error, OSError) and error.errno in _ERRNOS:
         return _describe_os_error(error)
@@ -173,11 +172,8 @@ def _reported_fault(error: BaseException) -> str | None:
         return f"a module is missing: {error}"
     if not isinstance(error, RuntimeError | AssertionError):
         return None
-    lines = str(error).splitlines()
-    if any(text in str(error) for text in _NO_GPU):
-        return f"a GPU is missing: {lines[0]}"
-    found = next((line for line in lines if any(text in line for text in NO_COMPILER)), None)
-    return None if found is None else f"a compiler is missing: {found}"
+    is_missing = any(text in str(error) for text in _NO_GPU)
+    return f"a GPU is missing: {str(error).splitlines()[0]}" if is_missing else None
 
 
 def _describe_os_error(error: OSError) -> str:

@@ -106,19 +106,6 @@ GradientMeasure = Literal["gradient_norm"]
 """A metric of the gradients of an epoch."""
 
 
-def _check_compile(value: object) -> object:
-    """Return a valid value of the key `compile` unchanged. Raise ValueError for any other value.
-
-    The message lists all valid values; Pydantic would report a fault for each type.
-    """
-    if isinstance(value, bool) or value == "reduce-overhead":
-        return value
-    raise ValueError(f'expected true, false or "reduce-overhead", got {format_value(value)}')
-
-
-Compile = Annotated[bool | Literal["reduce-overhead"], BeforeValidator(_check_compile)]
-"""The value of `compile`: whether torch compiles the body, or its compile mode."""
-
 Precision = Literal["float32", "tf32", "bf16"]
 """The precision of matrix products: float32, or mantissas of 10 or 7 bits."""
 
@@ -173,8 +160,8 @@ class TrainSettings(StrictModel, table="train"):
     """for pairs of sequences: the probability that is spread over all target symbols"""
     precision: Precision = "float32"
     """the precision in which operations multiply numbers; weights stay in 32 bits"""
-    compile: Compile = False
-    """whether torch compiles the body; "reduce-overhead" also uses CUDA graphs, for short steps on a GPU"""
+    compile: bool = False
+    """whether torch compiles the body; where that fails, it runs without compilation, with a warning"""
     stop: StopSettings | None = None
     """when training ends before the last epoch because its loss has stopped changing"""
     early_stopping: EarlyStoppingSettings | None = None

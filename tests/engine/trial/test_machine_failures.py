@@ -37,21 +37,6 @@ def test_a_driver_that_does_not_begin_is_the_machine_s_failure(told):
     assert machine_failure(RuntimeError(told)) == f"a GPU is missing: {told}"
 
 
-@pytest.mark.parametrize(
-    "told",
-    [
-        "RuntimeError: Failed to find C compiler. Please specify via CC environment variable.",
-        "InvalidCxxCompiler: No working C++ compiler found in torch._inductor.config.cpp.cxx: (None, 'g++')",
-        "Cannot find a working triton installation. Either the package is not installed or it is too old.",
-        "Found Tesla P100 which is too old to be supported by the triton GPU compiler, which is used.",
-    ],
-)
-def test_a_missing_compiler_fails_no_trial(told):
-    assert machine_failure(RuntimeError(f"backend='inductor' raised:\n{told}\n\nSet more")) == (
-        f"a compiler is missing: {told}"
-    )
-
-
 def test_an_assert_of_a_kernel_and_a_lack_of_memory_are_the_trials_own_failures():
     assert machine_failure(torch.AcceleratorError("CUDA error: device-side assert triggered\nmore")) is None
     assert machine_failure(torch.OutOfMemoryError("CUDA out of memory.")) is None
