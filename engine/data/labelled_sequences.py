@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -133,6 +134,12 @@ _KINDS: Mapping[TaskKind, RowKind] = {
 
 def _labels(row: Row) -> tuple[Any, ...]:
     return row.target if isinstance(row.target, tuple) else (row.target,)
+
+
+def format_number(number: float, deviation: float) -> str:
+    """Return a label or a prediction as text, exact to a millionth of the labels' standard deviation."""
+    digits = 7 + max(0, math.floor(math.log10(max(abs(number), deviation) / deviation)))
+    return f"{number:.{min(digits, 17)}g}"
 
 
 def sort_classes(classes: set[str]) -> list[str]:

@@ -20,6 +20,7 @@ from ...errors import argument_fault, check_arguments
 from ...studies.catalog.tasks import LabelledSettings, LongTermSettings
 from ...studies.schema.settings import TrialSettings
 from ..core.models import ModelFile
+from ..data.labelled_sequences import format_number
 from ..data.vocabularies.build import vocabulary_from_dict
 from ..data.vocabularies.sentences import SentenceVocabulary
 from ..data.vocabularies.vocabulary import END, FIRST_SYMBOL, START
@@ -196,9 +197,12 @@ def _label_answer(model: Model, symbols: Mapping[str, Any]) -> _Answerer:
         outputs = model(*_pad(inputs))
         if not names:
             # undo the standardisation of the training labels
-            numbers = outputs.squeeze(-1).double() * symbols["deviation"] + symbols["mean"]
-            pairs = zip(inputs, numbers.tolist(), strict=True)
-            return [_answer(f"{n:.7g}", unknown=each.unknown, unread=each.unread) for each, n in pairs]
+            mean, deviation = symbols["mean"], symbols["deviation"]
+            numbers = (outputs.squeeze(-1).double() * deviation + mean).tolist()
+            return [
+                _answer(format_number(number, deviation), unknown=each.unknown, unread=each.unread)
+                for each, number in zip(inputs, numbers, strict=True)
+            ]
         return list(map(label if model.pooled else labels, inputs, outputs))
 
     return answer

@@ -22,6 +22,7 @@ from ..core.process import derive_seed
 from ..data.labelled_sequences import (
     LabelledSplit,
     evaluation_order,
+    format_number,
     iter_labelled_batches,
     iter_labelled_eval,
     open_labelled,
@@ -226,7 +227,8 @@ class SequenceRegressionObjective(LabelledObjective):
         return functional.mse_loss(outputs.squeeze(-1).float(), targets, reduction="none")
 
     def _text_of(self, labels: Sequence[float]) -> str:
-        return " ".join(f"{label:.6g}" for label in labels)
+        _, deviation = self._corpus.scale
+        return " ".join(format_number(label, deviation) for label in labels)
 
     def _scores(self, model: Model, split: LabelledSplit, name: str) -> tuple[Metrics, Tensor]:
         """Return the loss, the mean absolute error in the labels' unit, and R², unless labels are equal."""
