@@ -37,7 +37,6 @@ from ..plugins import forget_at_unload, plugin_errors
 from .core.block import BLOCKS, Block, BuildError, Context, StreamChunk, StreamState, build_block
 from .core.operations import avoid_compiler_import, kernels_left_out
 from .core.residual_stack import SideInputs, build_norm, outermost_stacks
-from .layers.other_packages import FlaLayer, iter_tensors
 from .layers.recurrent import LSTM, Recurrent
 from .layers.vector_states.scans import SelectiveRead
 from .layers.window_attention import WindowedBlock
@@ -104,9 +103,12 @@ def measure_cache(node: BlockNode, config: ModelConfig) -> Numbers:
     without a cache keeps its inputs.
     """
     block, (short, long) = _build(node, config)[0], _LONG_LENGTHS[-2:]
-    assert isinstance(block, FlaLayer), "other blocks state what generation keeps"
+    count = getattr(block, "count_cached", None)  # of a plug-in's block
     try:
-        few, many = (block.count_cached(length, config.settings.d_model) for length in (short, long))
+        if count is None:
+            raise NotImplementedError
+        with torch.no_grad(), torch.device("meta"), kernels_left_out():
+            few, many = (count(length) for length in (short, long))
     except Exception:  # noqa: BLE001 -- another package may raise anything
         return {"state": config.settings.d_model, "window": 0}
     state = (many - few) // (long - short)
@@ -639,6 +641,15 @@ _CONVOLUTION = torch.ops.aten.convolution.default
 _CONVOLUTION_BACKWARD = torch.ops.aten.convolution_backward.default
 
 
+def _iter_tensors(held: object) -> Iterator[Tensor]:
+    """Yield the tensors of an operation's result: one, or those in a list or tuple."""
+    if isinstance(held, Tensor):
+        yield held
+    elif isinstance(held, list | tuple):
+        for each in held:
+            yield from _iter_tensors(each)
+
+
 class _AllocationMode(_MeasuringMode):
     """A torch mode that counts the bytes of tensors in use (`live`) and their maximum (`peak`)."""
 
@@ -655,7 +666,7 @@ class _AllocationMode(_MeasuringMode):
             found = _laid_out_like(args[0], found)
         elif func is _CONVOLUTION_BACKWARD:
             found = tuple(map(_laid_out_like, (args[1], args[2], None), found))
-        for tensor in iter_tensors(found):
+        for tensor in _iter_tensors(found):
             self._count(tensor)
         return found
 

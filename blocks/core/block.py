@@ -212,13 +212,17 @@ def register_block(
     equation: str = "",
     source: str = "",
     check: Callable[[Settings], str | None] | None = None,
+    package: str | None = None,
 ) -> Callable[[BlockT], BlockT]:
     """Return a decorator that registers a class as the module of the named block.
 
     With `parameters`, which may be empty, the block is a new one, as in a plug-in. Its costs are measured.
     Without a `reach`, the block is assumed to see the whole sequence, or the whole past in a causal model. A
     `channelwise` block sees no other position. `check` returns a fault of the arguments in combination, or
-    None. Raise PluginError for a taken name, a class that is not a Block, and missing or invalid parameters.
+    None. A block that builds layers of another `package` also takes the arguments of the layer, its FLOPs
+    leave out the package's kernels, and `count_cached(length)` may count what generation keeps.
+
+    Raise PluginError for a taken name, a class that is not a Block, and missing or invalid parameters.
     """
     if parameters is None:
         if lookup(name) is None:
@@ -245,6 +249,7 @@ def register_block(
             reach=_stated_reach(name, cls, reach) if reach else sees_itself if channelwise else sees_unstated,
             window=_measured_state(name, cls) if cls.state_is_bounded else None,
             check=check,
+            package=package,
         )
         register(spec)
         return register_module(BLOCKS, Block, name, cls)

@@ -7,7 +7,6 @@
 - `matrix_states` and `vector_states` are recurrences: their state is a matrix for each head, or a vector for
   each channel. They share `head_parts`.
 - `feedforward` maps each position.
-- `other_packages` builds layers of other packages.
 - `pooling` reduces a sequence to one vector, for mapped inputs in pieces that stay in a processor's cache.
 """
 
@@ -21,7 +20,6 @@ from . import convolutions as convolutions
 from . import feedforward as feedforward
 from . import long_convolutions as long_convolutions
 from . import matrix_states as matrix_states
-from . import other_packages as other_packages
 from . import pooling as pooling
 from . import recurrent as recurrent
 from . import vector_states as vector_states

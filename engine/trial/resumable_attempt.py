@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from ...blocks.layers.other_packages import interpreter_hint
 from ...storage import AttemptRows, MetricRow, Store
 from ...storage.leases import Lease, LeaseState
 from ...studies.resolve.trial import code_fault
@@ -236,7 +235,7 @@ class Attempt:
                 self.training = None
                 return None
             summary = "out of memory" if is_out_of_memory(error) else summary
-        summary = f"{summary} {self._place()}{interpreter_hint(error)}"
+        summary = f"{summary} {self._place()}"
         return self._end("failed", f"{summary}\n{traceback.format_exc()}")
 
     def _start(self) -> Event | None:

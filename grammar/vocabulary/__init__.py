@@ -2,8 +2,8 @@
 
 `spec` defines a block's specification, the registry, and whether parts give sequences or vectors. The
 families are `attention`, `attention_variants`, `all_attention`, `convolutions`, `recurrent`, `matrix_states`,
-`vector_states`, `feedforward`, `pooling`, `neural_gpu` and `other_packages`. A family's modules are in the
-file of the same name in `blocks`.
+`vector_states`, `feedforward`, `pooling` and `neural_gpu`. A family's modules are in the file of the same
+name in `blocks`.
 """
 
 from ...lazy_exports import lazy_exports
@@ -16,7 +16,6 @@ from . import convolutions as convolutions
 from . import feedforward as feedforward
 from . import matrix_states as matrix_states
 from . import neural_gpu as neural_gpu
-from . import other_packages as other_packages
 from . import pooling as pooling
 from . import recurrent as recurrent
 from . import vector_states as vector_states

@@ -356,8 +356,8 @@ def registered_names() -> tuple[str, ...]:
 
 
 def builtin_names() -> tuple[str, ...]:
-    """Return the sorted names of the built-in blocks that need no package beyond torch."""
-    return tuple(name for name in SPECS.own_names() if SPECS[name].package is None)
+    """Return the sorted names of the built-in blocks."""
+    return SPECS.own_names()
 
 
 OUTPUT_KINDS = {

@@ -1,21 +1,29 @@
 """The block `fla`: read without its package; built, measured and trained with it."""
 
 import os
+import sys
 from importlib.metadata import distributions
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch.testing import assert_close
 
-from activemem import ActivememError, Space, StudyResults, block, run_study
-from activemem.blocks import BuildError, Context, build, build_block
+from activemem import ActivememError, PluginError, Space, StudyResults, block, load_plugin, run_study
+from activemem.blocks import Context, build, build_block
 from activemem.blocks.core import initialise
 from activemem.blocks.testing import make_generator, parse_block, random_sequences, verify_block
 from activemem.grammar import RecipeError, analyse, configure, parse
 from activemem.storage import Store
 from activemem.studies import StudyError, load_study
 
-from ...study_texts import study_text
+from ..study_texts import study_text
+
+
+@pytest.fixture(autouse=True)
+def plugin():
+    load_plugin("fla")
+
 
 GLA = "fla(layer=GatedLinearAttention, expand_k=1.0, num_heads=2)"
 OURS = "gla(heads=2, head_width=16)"
@@ -46,9 +54,57 @@ def test_further_arguments_are_read_in_alphabetical_order_and_can_be_holes(golde
         parse("fla(layer=3)")
 
 
+class DeltaNet(torch.nn.Module):
+    """A layer in place of one of the package."""
+
+    def __init__(self, hidden_size, num_heads=4, layer_idx=None):
+        super().__init__()
+        if hidden_size % num_heads:
+            raise ValueError("key dim must be divisible by num_heads of 5")
+        self.num_heads, self.map = num_heads, torch.nn.Linear(hidden_size, hidden_size, bias=False)
+
+    def forward(self, x, past_key_values=None, use_cache=False):
+        y = self.map(x).cumsum(1)
+        if use_cache:
+            past_key_values.state = y[:, -1:]
+        return y, None, past_key_values
+
+
+@pytest.fixture
+def package(monkeypatch):
+    """Put a package of one layer in place of the real one."""
+    layers = SimpleNamespace(__all__=["DeltaNet"], DeltaNet=DeltaNet)
+    monkeypatch.setitem(sys.modules, "fla.layers", layers)
+    monkeypatch.setitem(sys.modules, "fla.models.utils", SimpleNamespace(Cache=SimpleNamespace))
+
+
+def test_a_layer_is_counted_trained_and_part_of_the_id(package, tmp_path):
+    found = analyse("fla(layer=DeltaNet, num_heads=2)", d_model=16, vocab=5, causal=True, length=20)
+    assert found.parameters >= 16 * 16
+    assert (found.state, found.window) == (0, 16)  # of the cache
+    study = small_study("fla(layer=DeltaNet, num_heads=2)")
+    run_study(study, tmp_path, local=True)
+    assert StudyResults(study, Store(tmp_path)).status.counts == {"done": 1}
+    assert study.trials[0].settings.code["block fla"].startswith("fla.py ")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("fla(layer=DeltNet)", "fla.layers has no 'DeltNet'; nearest: DeltaNet"),
+        ("fla(layer=DeltaNet, heads=2)", "fla.layers.DeltaNet has no argument 'heads'; nearest: num_heads"),
+        ("fla(layer=DeltaNet, num_heads=5)", "fla.layers.DeltaNet cannot be built at width 32: key dim must"),
+    ],
+)
+def test_a_layer_that_cannot_be_built_is_named_with_the_reason(package, text, message):
+    with pytest.raises(PluginError) as caught:
+        _ = analyse(text, d_model=32, vocab=5, length=8).parameters
+    assert str(caught.value).startswith(message)
+
+
 @pytest.mark.skipif(HAS_PACKAGE, reason="the package is installed")
 def test_without_the_package_its_command_is_named():
-    with pytest.raises(BuildError) as caught:
+    with pytest.raises(PluginError) as caught:
         _ = analyse(GLA, d_model=32, vocab=5, length=8).parameters
     assert str(caught.value).startswith(
         "fla(layer=GatedLinearAttention) needs the package flash-linear-attention: "
@@ -109,8 +165,8 @@ def test_what_the_package_does_not_have_is_named_with_the_nearest():
         ),
         ("fla(layer=DeltaNet, num_heads=5)", "fla.layers.DeltaNet cannot be built at width 32: key dim must"),
     ):
-        with pytest.raises(BuildError) as caught:
-            analyse(text, d_model=32, vocab=5, length=8)
+        with pytest.raises(PluginError) as caught:
+            _ = analyse(text, d_model=32, vocab=5, length=8).parameters
         assert str(caught.value).startswith(message)
 
 
@@ -140,8 +196,8 @@ def test_what_the_package_does_not_have_is_named_with_the_nearest():
     ],
 )
 def test_a_layer_without_costs_is_named_in_one_line_with_the_reason_and_the_next_step(text, message):
-    with pytest.raises(BuildError, match=message) as caught:
-        analyse(text, d_model=32, vocab=5, causal=True, length=8)
+    with pytest.raises(PluginError, match=message) as caught:
+        _ = analyse(text, d_model=32, vocab=5, causal=True, length=8).flops
     name = text.removeprefix("fla(layer=").partition(",")[0].rstrip(")")
     assert f"; give other arguments, as in fla(layer={name}, name=value), " in str(caught.value)
     assert str(caught.value).endswith("or name another layer")
@@ -207,5 +263,5 @@ def test_a_layer_that_has_only_certain_widths_is_trained(tmp_path):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU needs no interpreter")
 def test_a_kernel_that_the_interpreter_cannot_run_is_told(tmp_path):
     study = small_study("fla(layer=GatedDeltaNet, num_heads=2, head_dim=8)")
-    with pytest.raises(BuildError, match=r"interpreter cannot run .*GPU"):
+    with pytest.raises(PluginError, match=r"interpreter cannot run .*GPU"):
         run_study(study, tmp_path, local=True)
