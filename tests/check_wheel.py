@@ -54,6 +54,8 @@ def main() -> None:
             shown = call(command, "table", "render", "tiny", cwd=home)
             assert re.search(r"activemem \S+ \([0-9a-f]{7}", shown), f"expected the commit, got:\n{shown}"
         assert "algorithmic" in call(command, "study", "list", cwd=home)
+        designs = call(command, "list", "designs", "--plugin", "sampled_designs", cwd=home)
+        assert "plackett_burman" in designs, f"expected the plug-ins of the package, got:\n{designs}"
         assert "paradise-lost: as published" in call(command, "data", "check", "paradise-lost", cwd=home)
         page = home / call(command, "report", "build", "tiny", cwd=home).strip()
         assert "conv(k=3)" in page.read_text(encoding="utf-8"), "expected the report's templates in the wheel"

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from activemem.plugins import extra_names
+
 from ..forked_commands import run_command, run_program
 from ..study_texts import study_text
 
@@ -209,6 +211,12 @@ def test_a_probe_measures_trained_models_once(folder):
     assert "4 stored before" in again.stderr
     (folder / "certainty.py").write_text(FILES["certainty.py"] + "# edited\n", encoding="utf-8")
     assert "4 of 4 trials probed" in command(folder, PROBING.splitlines()[1]).stderr
+
+
+def test_the_page_lists_each_plug_in_that_comes_with_activemem():
+    rows = re.findall(r"^\| (`.*?`) \| ", PAGE.partition("## Plug-ins that come with")[2], re.MULTILINE)
+    listed = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert set(extra_names()) <= listed
 
 
 def test_a_study_names_the_file_with_its_kinds_of_table_and_figure(folder):
