@@ -103,7 +103,6 @@ SCHEDULERS: Registry[SearchPart] = Registry(
         for name, source in {
             "asha": "Li et al. 2020",
             "median": "Golovin et al. 2017",
-            "race": "Birattari et al. 2002",
             "none": "no point is pruned",
         }.items()
     },

@@ -211,12 +211,8 @@ class EarlierTrials:
 
 
 def was_trained(row: Mapping[str, Any]) -> bool:
-    """Return whether a search has trained a trial.
-
-    It has not if another study did, whose row it copied, or if a race pruned the trial before it started.
-    """
-    is_copy = row["continued_from"] == row["trial"]
-    return not is_copy and (bool(row["epochs"]) or row["status"] != "pruned")
+    """Return whether a search has trained the trial of a row. It may be a copy of another study's row."""
+    return row["continued_from"] != row["trial"]
 
 
 def own_costs(outcomes: pl.DataFrame) -> pl.DataFrame:
@@ -280,7 +276,7 @@ def left_within_budget(search: SearchSource, tried: pl.DataFrame, begun: Iterabl
     search's outcomes, including outcomes from other studies; `begun` has trials without an outcome.
     """
     own = own_costs(tried).filter(pl.col("study") == search.study)
-    columns = own.select("trial", "status", "epochs", "flops", "seconds", "continued_from", *DEVICE_COLUMNS)
+    columns = own.select("trial", "continued_from", "flops", "seconds", *DEVICE_COLUMNS)
     spent = Spent()
     for row in columns.iter_rows(named=True):
         if was_trained(row):

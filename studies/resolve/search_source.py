@@ -19,7 +19,7 @@ from ..schema.factors import SEED
 from ..schema.limits import Limit, is_known_before
 from ..schema.reported_metrics import final_metrics, last_metrics, missing_metric
 from ..schema.search import Suggest, as_listed, contains, count_points, options_by_name
-from ..schema.search_settings import EPOCHS, NONE, RACE, Rungs, SearchSettings, usual_direction
+from ..schema.search_settings import EPOCHS, NONE, Rungs, SearchSettings, usual_direction
 from ..schema.settings import RECIPE_PATH, Level
 from ..text.document import Diagnostics
 from ..text.strict_model import PartSettings, format_value
@@ -262,7 +262,7 @@ def find_dimensions(
         _check_baseline(diagnostics, named, dimensions, unread)
     if search is None:
         return {}
-    for key, message in _faults(search, limits, dimensions, len(factors[SEED])):
+    for key, message in _faults(search, limits, dimensions):
         diagnostics.report(("search", key), message)
     for name in search.space:
         if name in factors:
@@ -299,7 +299,7 @@ def _check_baseline(
 
 
 def _faults(
-    search: SearchSettings, limits: Sequence[Limit], dimensions: Mapping[str, Dimension], seeds: int
+    search: SearchSettings, limits: Sequence[Limit], dimensions: Mapping[str, Dimension]
 ) -> Iterator[tuple[str, str]]:
     """Yield the faults of a search that its settings and dimensions show, each with its key in [search]."""
     names, sampler, scheduler = list(search.metric), search.sampler_name, search.scheduler.name
@@ -313,8 +313,6 @@ def _faults(
             yield "sampler", f"{sampler} {several}"
         if scheduler != NONE:
             yield "scheduler", f"{scheduler} {several}"
-    if scheduler == RACE and is_known_before(names[0]):
-        yield "metric", f"{RACE} needs a metric that depends on the seed, got '{names[0]}'"
     if search.fidelity != EPOCHS and is_known_before(names[0]):
         yield "metric", f"{scheduler} needs a metric that training changes, got '{names[0]}'"
     if search.compares_epochs and len(names) == 1 and names[0] in (*COSTS, *MODEL_COSTS):
@@ -328,8 +326,6 @@ def _faults(
     if real and sampler == "grid":
         why = f"a grid cannot enumerate the real numbers of {', '.join(real)}"
         yield "sampler", f"{why}: write choice(…) instead of real(…), or use another sampler"
-    if scheduler == RACE and seeds < 2:
-        yield "scheduler", f"{RACE} needs several seeds, got one in [factors]"
 
 
 def build_search(

@@ -58,8 +58,8 @@ def usual_direction(name: str) -> Direction | None:
 EPOCHS, LENGTH, DATA = "epochs", "length", "data"
 """The quantities that can grow from rung to rung, besides a dimension of the study."""
 
-NONE, RACE = "none", "race"
-"""Schedulers that do not compare points after each epoch."""
+NONE = "none"
+"""The scheduler that drops no point."""
 
 REDUCTION = 4
 """One in how many points is promoted to the next rung by default."""
@@ -113,17 +113,10 @@ class Rungs:
         return ended // self.reduction
 
 
-class RaceSettings(PartSettings):
-    """The keys of `[search] scheduler` for `race`."""
-
-    risk: float = Field(default=0.05, gt=0, lt=1)
-    """the maximum probability that the best point is pruned"""
-
-
 def scheduler_keys(name: str) -> type[PartSettings]:
     """Return the class of a scheduler's keys, which may be those of an optional feature."""
     keys = find_expansion(name).scheduler_keys if name in EXPANSIONS else None
-    return keys or (RaceSettings if name == RACE else PartSettings)
+    return keys or PartSettings
 
 
 _SAMPLER = PartReader("sampler", PartSettings, SAMPLERS, lambda name: SAMPLERS[name].settings, is_short=True)
@@ -186,8 +179,8 @@ class SearchSettings(StrictModel, table="search"):
     """whether the highest or the lowest values are the best; a list for several metrics (default: as usual
     for each metric)"""
     scheduler: Annotated[SerializeAsAny[PartSettings], _SCHEDULER] = PartSettings(name=NONE)
-    """when points that fall behind are pruned: asha and median after some epochs, race after some
-    seeds, or none; a name, or a table with the keys below"""
+    """when points that fall behind are pruned: asha and median after some epochs, or none; a name, or a
+    table with the keys below"""
     budget: SearchBudget | None = None
     """limits that end a search before its last point"""
     seed: int = Field(default=0, ge=0, lt=2**32)
@@ -221,7 +214,7 @@ class SearchSettings(StrictModel, table="search"):
     @property
     def compares_epochs(self) -> bool:
         """True if a scheduler compares points after each epoch. It stops the worse points."""
-        return self.scheduler.name not in (NONE, RACE) and self.fidelity == EPOCHS
+        return self.scheduler.name != NONE and self.fidelity == EPOCHS
 
     @property
     def objectives(self) -> tuple[SearchObjective, ...]:

@@ -12,7 +12,7 @@ from ..planning.final_values import ValueStatus
 from ..planning.reused_trials import RecipeSpace
 from ..resolve.costs import max_trial_flops
 from ..resolve.search_source import PROBES
-from ..schema.search_settings import EPOCHS, RACE, SearchSettings
+from ..schema.search_settings import EPOCHS, SearchSettings
 from ..study import Study
 from ..text.units import listed, plural
 from .points import SearchPoints
@@ -145,8 +145,6 @@ def rung_words(name: str, rungs: Sequence[RungCost]) -> str:
 
 def scheduler_words(search: SearchSettings) -> str:
     """Return the end of a sentence on a search's scheduler, such as `, cut short by asha`, or ""."""
-    if search.scheduler.name == RACE:
-        return ", with further seeds for the candidates for the best"
     if search.fidelity != EPOCHS:
         return f", by {search.scheduler.name} over {search.fidelity}"
     return f", cut short by {search.scheduler.name}" if search.compares_epochs else ""

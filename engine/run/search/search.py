@@ -4,15 +4,9 @@ The store is the source of truth. A search replays the stored points into Optuna
 and then asks for new ones. A point is identified by the id of its first trial, so that values that make the
 same model are one point.
 
-Points leave a search early on rungs of a rising fidelity, or in a race over seeds.
-
-- Rungs are asynchronous successive halving (Li et al. 2020, Algorithm 2). No point is dropped for good: it
-  may be promoted after more points have ended on its rung.
-- A race compares points on the same seeds, as F-Race does (Birattari et al. 2002). Part of the best point's
-  lead is noise, so the limit grows with the number of points that it was chosen from (Hsu 1984). Rank tests
-  would need more seeds: for three differences of the same sign, the Wilcoxon test gives p = 0.125.
-
-Both follow from the stored rows alone, so that a search can resume.
+Points leave a search early on rungs of a rising fidelity: asynchronous successive halving (Li et al. 2020,
+Algorithm 2). No point is dropped for good: it may be promoted after more points have ended on its rung. This
+follows from the stored rows alone, so that a search can resume.
 """
 
 from __future__ import annotations
@@ -26,15 +20,13 @@ from enum import Enum, auto
 from functools import partial
 from hashlib import sha256
 
-import numpy as np
 import optuna
-from numpy.typing import NDArray
 from optuna.trial import TrialState
 
 from ....storage import Store
 from ....storage.leases import LeaseState
 from ....studies.planning.trials_to_run import EarlierTrials, budget_exhausted
-from ....studies.schema.search_settings import RaceSettings, Rungs
+from ....studies.schema.search_settings import Rungs
 from ....studies.schema.settings import Level
 from ....studies.study import Study
 from ...core.events import ClaimedElsewhere, Event, Listener
@@ -64,67 +56,11 @@ def next_promoted(fidelity: Rungs, rungs: Sequence[Mapping[str, float | None]]) 
     return None
 
 
-class SeedRace:
-    """A race between search points, seed by seed.
-
-    Only points that may still be the best get another seed. The noise is the part of the losses that points
-    and seeds do not explain. It is assumed to be normal and equal for all points. `bench/race.py` measures
-    how often the race drops the best point if that does not hold.
-    """
-
-    def __init__(self, seeds: Sequence[int], risk: float) -> None:
-        self._seeds, self._risk = tuple(seeds), risk
-        self._losses: list[list[float]] = []  # losses of complete points, by seed
-        self._eligible: list[bool] = []  # whether they are within the limits and can be the best
-
-    def add(self, losses: Mapping[int, float], *, eligible: bool = True) -> None:
-        """Add the losses of an ended search point by seed, unless any of them is missing."""
-        found = [losses.get(seed, math.nan) for seed in self._seeds]
-        if all(map(math.isfinite, found)):
-            self._losses.append(found)
-            self._eligible.append(eligible)
-
-    def is_promising(self, losses: Mapping[int, float]) -> bool:
-        """Return whether a search point with these losses may still be the best. A NaN loss rules it out."""
-        if not all(map(math.isfinite, losses.values())):
-            return False
-        places = [place for place, seed in enumerate(self._seeds) if seed in losses]
-        rivals, eligible = np.array(self._losses), np.array(self._eligible)
-        if not places or not eligible.any() or (noise := residual_deviation(rivals)) is None:
-            return True
-        deviation, degrees = noise
-        means = np.where(eligible, rivals.mean(axis=1), math.inf)
-        best = rivals[int(means.argmin())]
-        behind = float(np.mean([losses[self._seeds[place]] - best[place] for place in places]))
-        from scipy.special import stdtrit  # noqa: PLC0415 -- only races need it
-
-        looks = max(1, len(self._seeds) - 1)
-        # Bonferroni: the risk is divided among all comparisons that the race may make
-        quantile = -float(stdtrit(degrees, self._risk / (looks * int(eligible.sum()))))
-        return behind <= quantile * deviation * math.sqrt(2 / len(places))
-
-
-def residual_deviation(losses: NDArray[np.float64]) -> tuple[float, int] | None:
-    """Return the standard deviation of the noise in losses, and its degrees of freedom.
-
-    `losses` is (points, seeds). Noise is the residual after the means of each point and each seed are
-    subtracted. Return None if the deviation cannot be estimated, or if it is 0.
-    """
-    rows, columns = losses.shape
-    degrees = (rows - 1) * (columns - 1)
-    if degrees < 1:
-        return None
-    rest = losses - losses.mean(axis=1, keepdims=True) - losses.mean(axis=0, keepdims=True) + losses.mean()
-    # a deviation of the size of rounding errors is not noise
-    deviation = math.sqrt(float((rest**2).sum()) / degrees)
-    return (deviation, degrees) if deviation > 1e-12 * float(np.abs(losses).max()) else None
-
-
 class PointState(Enum):
     """Stage of a search point, from its proposal to its end."""
 
     PROPOSED = auto()  # unfinished by an earlier run
-    RUNNING_HERE = auto()  # without jobs, it waits for its next seed in a race
+    RUNNING_HERE = auto()
     RUNNING_ELSEWHERE = auto()  # another driver trains it, or its workers died too often
     ENDED = auto()
 
@@ -186,10 +122,10 @@ class TrackedPoints:
 class Search:
     """A search as a source of cohorts.
 
-    Each cohort has the missing trials of one search point. Points over the study's budget are skipped. In a
-    race over seeds a cohort is one training; with rungs it is a point on one rung. Different drivers may
-    search the same study: the points of all drivers count, and Optuna receives all results. `points` reads
-    those in the store. `gone` maps trials of other drivers to the last attempt whose driver is dead.
+    Each cohort has the missing trials of one search point, with rungs those on one rung. Points over the
+    study's budget are skipped. Different drivers may search the same study: the points of all drivers count,
+    and Optuna receives all results. `points` reads those in the store. `gone` maps trials of other drivers to
+    the last attempt whose driver is dead.
     """
 
     def __init__(
@@ -212,9 +148,6 @@ class Search:
         self._found: tuple[str, list[Job]] | None = None  # a cohort that `has_next` has already found
         self._optuna = OptunaStudy(study)
         self._tracked = TrackedPoints()
-        scheduler = self._settings.scheduler
-        is_race = isinstance(scheduler, RaceSettings)
-        self._race = SeedRace(study.seeds, scheduler.risk) if is_race else None
         self.points = StoredPoints(study, store, retry_failed=retry_failed)
         self._earlier = EarlierTrials(store)
         self._stored = self.points.attempts
@@ -236,7 +169,7 @@ class Search:
             with self._turn():
                 if (tracked := self._next_point()) is None:
                     return None
-                point, tracked.jobs = tracked.point, self._trials_to_run(tracked.point)
+                point, tracked.jobs = tracked.point, self._missing(tracked.point)
                 is_new = point.global_id not in self._tracked.begun()
                 may_resume = point in self._tracked
                 self._tracked.move(tracked, PointState.RUNNING_HERE)
@@ -244,7 +177,7 @@ class Search:
                     self._others.begin(tracked.jobs[0].trial)
             if tracked.jobs and may_resume and self._compares_epochs:
                 self._report(tracked, self.points.begun_course(point))
-            if not tracked.jobs:  # trained by another study, or dropped from the race
+            if not tracked.jobs:  # trained by another study
                 self._end(tracked)
                 continue
             self._left = None if self._left is None else self._left - len(tracked.jobs)
@@ -278,9 +211,8 @@ class Search:
         return self._found is not None
 
     def may_have_more(self) -> bool:
-        """Return whether a point in training may get one more seed or a higher rung."""
-        has_more = self._race is not None or bool(self._search.rungs.rungs)
-        return has_more and any(each.jobs for each in self._tracked.of(PointState.RUNNING_HERE))
+        """Return whether a point in training may get a higher rung."""
+        return bool(self._search.rungs.rungs) and bool(self._tracked.of(PointState.RUNNING_HERE))
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
         """Return whether the scheduler prunes a point whose metric has this value after this epoch."""
@@ -304,18 +236,10 @@ class Search:
                 if self._stored.last_number(job.trial.id) < job.attempt
             ]
         self._stored.refresh()
-        # the next seed of the point follows, if the race allows it
-        if self._race is not None and all(self.points.outcome(job.trial.id) for job in jobs):
-            tracked.jobs = []
-            self._tracked.move(tracked, PointState.RUNNING_HERE)
-        else:
-            self._end(tracked)
+        self._end(tracked)
         return events
 
     def _next_point(self) -> TrackedPoint | None:
-        for tracked in self._tracked.of(PointState.RUNNING_HERE):
-            if not tracked.jobs:
-                return tracked
         if self._search.rungs.rungs:
             self._learn_from_others()
             for tracked in self._tracked.of(PointState.PROPOSED):
@@ -335,16 +259,6 @@ class Search:
             return None
         point, rung = found
         return TrackedPoint(self.points.of_values(rungs[rung - 1][point].point.values, rung))
-
-    def _trials_to_run(self, point: SearchPoint) -> list[Job]:
-        """Return jobs for all missing trials; in a race, only for those of the next seed, or none."""
-        missing = self._missing(point)
-        if self._race is None or not missing or point.values == self._search.baseline:
-            return missing
-        if not self.points.was_pruned(point) and self._race.is_promising(self.points.losses(point)):
-            return [job for job in missing if job.trial.settings.seed == missing[0].trial.settings.seed]
-        self._store_pruned(missing)
-        return []
 
     def _end(self, tracked: TrackedPoint) -> None:
         """Report a point to Optuna, or wait for the drivers that train its missing trials."""
@@ -430,8 +344,8 @@ class Search:
     def _tell(self, tracked: TrackedPoint, courses: Mapping[str, Mapping[int, float]]) -> None:
         """Report to Optuna how a search point has ended.
 
-        Record its losses for the rungs and the seed race. A scheduler receives all epochs of a restored point
-        in turn, because it compares later points with them.
+        Record its loss for the rungs. A scheduler receives all epochs of a restored point in turn, because it
+        compares later points with them.
         """
         point = tracked.point
         self.points.copy_from_others(point)
@@ -446,8 +360,6 @@ class Search:
             tracked.loss = self._settings.objectives[0].loss(end.values[0]) if counts else math.inf
             for trial in point.trials if self._study.header.keep_checkpoints else ():
                 self._earlier.add(trial.settings)  # on a rung with more epochs, training continues from here
-        if self._race is not None:
-            self._race.add(self.points.losses(point), eligible=end.keeps_limits)
 
     def _report(self, tracked: TrackedPoint, course: Mapping[int, float]) -> None:
         """Report epochs of an earlier run to the scheduler.

@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from statistics import fmean
 from typing import Any
 
@@ -21,7 +20,7 @@ from ....studies.planning.trials_to_run import DEVICE_COLUMNS, Spent, unfinished
 from ....studies.resolve.costs import model_cost
 from ....studies.resolve.trial import Trial, changed_code
 from ....studies.schema.limits import is_known_before
-from ....studies.schema.search_settings import NONE, RACE
+from ....studies.schema.search_settings import NONE
 from ....studies.schema.settings import Level
 from ....studies.study import Study
 from ...trial.checkpoints import Checkpoint
@@ -189,8 +188,6 @@ class StoredPoints:
         last epoch that all trials have reached.
         """
         rows = self.outcomes(point)
-        if self._settings.scheduler.name == RACE:  # a pruned point still has the values of its finished seeds
-            rows = [row for row in rows if row["status"] != "pruned"]
         statuses, epochs = {row["status"] for row in rows}, [row["epochs"] for row in rows]
         epoch = max(epochs, default=0)
         if not rows or "failed" in statuses:
@@ -212,23 +209,6 @@ class StoredPoints:
     def was_pruned(self, point: SearchPoint) -> bool:
         """Return whether a trial of a search point was pruned."""
         return any(row["status"] == "pruned" for row in self.outcomes(point))
-
-    def losses(self, point: SearchPoint) -> dict[int, float]:
-        """Return a search point's loss for each finished seed.
-
-        A seed is finished if all its trials have ended. The loss is the first objective, signed so that lower
-        is better. The loss is NaN if a trial of the seed failed.
-        """
-        objective, losses = self._objectives[0], dict[int, float]()
-        for seed, trials in groupby(point.trials, key=lambda trial: trial.settings.seed):
-            rows = [self.attempts.get(trial.id) for trial in trials]
-            ended = [row for row in rows if row is not None and row["status"] in ("done", "failed")]
-            if len(ended) == len(rows):
-                values = (
-                    _value(row, objective.name) if row["status"] == "done" else math.nan for row in ended
-                )
-                losses[seed] = objective.loss(fmean(values))
-        return losses
 
     def _mean(self, point: SearchPoint, rows: Sequence[Mapping[str, Any]], name: str) -> float:
         if name in self._known:

@@ -163,7 +163,6 @@ def test_a_key_of_several_tables_is_explained_for_each(run):
             "[search] sampler.n_startup_trials (whole number, at least 0; default 10) of",
         ),
         ("population", "[search] sampler.population (whole number, at least 2; default 20) of evolution"),
-        ("risk", "[search] scheduler.risk (number, above 0, below 1; default 0.05) of race"),
         ("documents", "[task] corpus.documents (list of tables; required) of language_model"),
         ("corpus.splits", "[task] corpus.splits (table; default none) of translation,"),
         ("train.optimizer.weight_decay", "[train] optimizer.weight_decay (number, at least 0; default 0.0)"),

@@ -13,6 +13,7 @@ from activemem.storage import MetricRow, Store, TrialRow, write_note
 from activemem.storage import read as read_module
 from activemem.storage import store as store_module
 from activemem.studies import find_points, make_plan, stored_outcomes, study_status
+from activemem.studies.planning import stored_part, study_outcomes
 
 from ....study_texts import study_text
 
@@ -257,6 +258,32 @@ def test_asha_prunes_points_and_stores_what_they_reached(store, notes):
     assert len(store.metrics(pruned["trial"].to_list())) == 5 * pruned["epochs"].sum()
     assert not list(store.files.checkpoint_dir("0" * 16).parent.iterdir())
     assert len(notes.of(EpochFinished)) == store.trials()["epochs"].sum()
+
+
+def test_what_one_search_prunes_others_train_and_it_keeps_its_own_history(tmp_path, store, notes):
+    def outcomes(place, changes):
+        study = load_study(SEARCH, changes)
+        found = study_outcomes(study, stored_outcomes(place, study))
+        return sorted(found.select("trial", "status").iter_rows())
+
+    pruning = ["search.scheduler=asha", "search.metric=loss", "search.direction=min"]
+    plain, alone = (
+        ["study.name=plain", "search.metric=loss", "search.direction=min"],
+        Store(tmp_path / "alone"),
+    )
+    pruned = run(SEARCH, store, notes, pruning).pruned
+    before = outcomes(store, pruning)
+    assert pruned > 0
+    assert outcomes(store, plain) == []
+
+    assert run(SEARCH, store, notes, plain).ran == pruned
+    assert run(SEARCH, alone, notes, plain).ran == 12
+    assert outcomes(store, plain) == outcomes(alone, plain)
+    assert outcomes(store, pruning) == before
+    assert run(SEARCH, store, notes, pruning).ran == 0
+    store.upkeep.forget("search", stored_part(load_study(SEARCH, pruning), store, ()))
+    assert outcomes(store, pruning) == []
+    assert outcomes(store, plain) == outcomes(alone, plain)
 
 
 @pytest.mark.heavy
