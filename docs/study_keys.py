@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from activemem.cli.machine_settings import MachineSettings
 from activemem.cli.views.study_keys import iter_keys
-from activemem.plugins import load_plugin, unload_plugin
+from activemem.plugins import load_plugin, plugin_path, unload_plugin
 from activemem.reporting.curves.cell_figure import CellFigure
 from activemem.reporting.manuscript.paper_file import PaperKeys
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings, OwnScheduleSettings
@@ -31,9 +31,13 @@ _MODELS: Mapping[str, type[StrictModel]] = {
     "settings": MachineSettings,
     "paper": PaperKeys,
     "table": kinds_of("table")["cells"],
-    **{f"table_{name}": kind for name, kind in kinds_of("table").items()},
-    **{f"curve_{name}": kind for name, kind in kinds_of("curve").items()},
 }
+for plugin in ("effects", "aggregate"):  # kinds that come with a plug-in
+    load_plugin(plugin)
+for role in ("table", "curve"):
+    _MODELS |= {f"{role}_{name}": kind for name, kind in kinds_of(role).items()}
+for plugin in ("effects", "aggregate"):
+    unload_plugin(str(plugin_path(plugin)))
 
 TABLES = {name: table.models() for name, table in all_tables().items()}
 TABLES |= {name: (model,) for name, model in _MODELS.items()}

@@ -32,7 +32,7 @@ from ..studies.schema.factors import SEED, level_names, level_text
 from ..studies.study import Study
 from .curves.curve import Axis, Content, Curve, Panel, subject_curve
 from .curves.draw.panel import PanelLayout, Plot, Scale
-from .curves.draw.style import TICK, line_cycle
+from .curves.draw.style import DIM, TICK, line_cycle
 from .statistics.estimates import Interval
 from .subject import Observations, ResultSubject
 from .tables.differences import caption_start
@@ -334,3 +334,5 @@ class PluginDrawing(Content):
         axes.set_prop_cycle(line_cycle())
         with rc_context(_SETTINGS), plugin_errors("kind", self.owner, self.draw_axes):
             self.draw_axes(axes)
+        for label in (axes.xaxis.label, axes.yaxis.label):
+            label.set(size=TICK, color=DIM)

@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -24,9 +23,6 @@ from ..studies.schema.factors import ABSENT, SEED, level_key, level_text
 from ..studies.schema.settings import Level, TrialSettings
 from ..studies.study import Study
 from .outcomes import omitted_trials, provenance
-
-if TYPE_CHECKING:
-    from .statistics.factor_effects import Contrast, FactorModel, Term, TermEffect
 
 _SHARED_FACTORS = ("task", SEED)
 """Factors with the name and the values of a stored column; `with_task_names` moves labels of tasks."""
@@ -217,59 +213,3 @@ class ResultSubject:
         """Return a sentence about the code, devices and dates behind the trials' numbers."""
         ids = [trial.id for trial in self.trials] if trials is None else trials
         return provenance(list(dict.fromkeys(ids)), self.outcomes)
-
-
-@dataclass(frozen=True, kw_only=True)
-class StudyModel:
-    """A linear model of how the factors affect a metric.
-
-    `model` is None if no factor varies. `observed` has the levels of each factor that have a value.
-    """
-
-    observations: Observations
-    observed: Mapping[str, tuple[Level, ...]]
-    model: FactorModel | None
-
-    @cached_property
-    def effects(self) -> Mapping[Term, TermEffect]:
-        """Return the effect of each term, which is a factor or a pair of factors."""
-        return {effect.term: effect for effect in self.model.effects()} if self.model else {}
-
-    @property
-    def tests(self) -> int:
-        """Return how many effects are tested."""
-        return sum(effect.p is not None for effect in self.effects.values())
-
-    def level_means(self, *factors: str) -> dict[tuple[str, ...], Contrast]:
-        """Return the mean at each level of a factor, or of two together, by the texts of the levels."""
-        if self.model is None or any(len(self.observed[name]) < 2 for name in factors):
-            return {}
-        term = tuple(name for name in self.observed if name in factors)
-        keys = product(*(map(level_key, self.observed[name]) for name in term))
-        means = self.model.means(term)
-        found = zip(keys, means, strict=True) if means else ()
-        return {tuple(key[term.index(name)] for name in factors): mean for key, mean in found}
-
-
-def model_factors(subject: ResultSubject, metric: str) -> StudyModel:
-    """Fit a linear model of how the varying factors, and their pairs, affect a metric."""
-    from .statistics.factor_effects import FactorModel, TermColumns  # noqa: PLC0415 -- loads NumPy
-
-    observations = subject.observe(metric)
-    observed, cells = dict[str, tuple[Level, ...]](), [trial.levels for trial, _ in observations.values]
-    for name, levels in subject.varied.items():
-        there = {level_key(each[name]) for each in cells}
-        observed[name] = tuple(level for level in levels if level_key(level) in there)
-    varied = [name for name, levels in observed.items() if len(levels) > 1]
-    if not varied:
-        return StudyModel(observations=observations, observed=observed, model=None)
-    seeds = sorted({trial.seed for trial, _ in observations.values})
-    trials = {name: at for at, name in enumerate(dict.fromkeys(trial.id for trial, _ in observations.values))}
-    numbers = {name: {level_key(level): at for at, level in enumerate(observed[name])} for name in varied}
-    columns = TermColumns(
-        levels={name: [numbers[name][level_key(each[name])] for each in cells] for name in varied},
-        seeds=[seeds.index(trial.seed) for trial, _ in observations.values],
-        trials=[trials[trial.id] for trial, _ in observations.values],
-    )
-    model = FactorModel(columns, [value for _, value in observations.values])
-    return StudyModel(observations=observations, observed=observed, model=model)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ...studies.catalog.metrics import Metric
-    from ..scores import Scores
     from ..subject import Observations, ResultSubject
     from .draw.panel import PanelLayout, Plot
     from .figure_cells import FigureCells
@@ -224,7 +223,7 @@ def _interval_words(of: Point | Bar) -> str:
 def subject_curve(
     spec: CurveKind,
     subject: ResultSubject,
-    found: Observations | Scores | FigureCells,
+    found: Observations | FigureCells,
     *,
     caption: str,
     fixed: Mapping[str, Level],

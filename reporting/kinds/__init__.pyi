@@ -2,9 +2,6 @@ from .bar import Bars as Bars
 from .box import Box as Box
 from .box import Boxes as Boxes
 from .cells import CellsTable as CellsTable
-from .effects import Effects as Effects
-from .effects import FactorMeans as FactorMeans
-from .effects import Interaction as Interaction
 from .heat import Matrix as Matrix
 from .line import LineFigure as LineFigure
 from .line import Lines as Lines

@@ -45,7 +45,6 @@ in grey.
 _MAX_MARKED_POINTS = 16  # lines with fewer points get marks
 _NAME = 8.0  # gap from the plot to a name
 _LINE = 9.5  # gap between names
-_SAMPLE = 20.0  # length of the line sample before a name
 
 
 class LineFigure(SeriesFigure):
@@ -109,13 +108,11 @@ class LineFigure(SeriesFigure):
 class Lines(Content):
     """The lines of one panel.
 
-    `context` has the lines of the other panels, which are drawn in the background. If the lines are `ranked`,
-    because they end close together, their names are listed in rank order with a sample of each line.
+    `context` has the lines of the other panels, which are drawn in the background.
     """
 
     lines: tuple[Line, ...]
     context: tuple[Line, ...] = ()
-    ranked: bool = False
 
     @property
     def is_accented(self) -> bool:
@@ -133,12 +130,11 @@ class Lines(Content):
             for name in crop_names(line.name for line in content.lines).values()
         ]
         alone = len(contents) == 1
-        samples = _SAMPLE if any(content.ranked for content in contents) else 0.0
         return layout_points(
             curve,
             points,
             margins=(0.015, 0.04),
-            right=_NAME + samples + max((text_width(name, TEXT, bold=True) for name in names), default=0.0),
+            right=_NAME + max((text_width(name, TEXT, bold=True) for name in names), default=0.0),
             width=300 if alone else 400,
             min_width=90,
             height=180 if alone else 90,
@@ -152,13 +148,11 @@ class Lines(Content):
         # the accented line is drawn last, so that it lies above the others
         order = sorted(self.lines, key=lambda line: line.accent)
         for line in order:
-            plot.band(line.points, strokes[line.name][0], alpha=0.15, broken=self.ranked)
+            plot.band(line.points, strokes[line.name][0], alpha=0.15)
         for line in order:
             _line(plot, line, strokes[line.name], marked=len(line.points) < _MAX_MARKED_POINTS)
             plot.hover_points(line.points, curve, line.name)
-        if self.ranked:
-            _rank_lines(plot, self.lines, strokes)
-        elif not self.context:
+        if not self.context:
             label_lines(plot, self.lines, strokes)
         plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
 
@@ -188,18 +182,6 @@ def label_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, Stroke]) -
             plot.stroke([x + 3, plot.width + _NAME - 2], [y, place], color=FAINT, linewidth=0.5)
         weight = "bold" if line.accent else "normal"
         plot.write(plot.width + _NAME, place, names[line.name], color=color, weight=weight)
-
-
-def _rank_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, Stroke]) -> None:
-    """Draw a legend beside the plot: a sample and the name of each line, the highest mean first."""
-    names = crop_names(line.name for line in lines)
-    ranked = sorted(lines, key=lambda line: -sum(point.y for point in line.points) / len(line.points))
-    for number, line in enumerate(ranked):
-        color, dashes, width = strokes[line.name]
-        y, x = plot.height - 4 - number * (_LINE + 1.5), plot.width + _NAME
-        plot.stroke([x, x + _SAMPLE - 5], [y, y], color=color, linestyle=dashes, linewidth=width)
-        weight = "bold" if line.accent else "normal"
-        plot.write(x + _SAMPLE, y, names[line.name], color=DIM if color == LIGHT else color, weight=weight)
 
 
 def _line(plot: Plot, line: Line, stroke: Stroke, *, marked: bool = False) -> None:

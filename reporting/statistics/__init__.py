@@ -2,9 +2,7 @@
 
 `estimates` has means with their spreads, and compares values by seed. `pooled_differences` compares cells
 with a baseline at few seeds. `decided_differences` tests the differences of a table at several looks.
-`factor_effects` fits the effects of factors that a design can estimate. `stratified_bootstrap` aggregates
-runs over tasks and compares translations by their sentences, `power_law` fits power laws, and `speedup` has
-ratios of cells' costs to a target.
+`power_law` fits power laws, and `speedup` has ratios of cells' costs to a target.
 """
 
 from ...lazy_exports import lazy_exports

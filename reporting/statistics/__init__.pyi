@@ -14,8 +14,6 @@ from .estimates import sample_sd as sample_sd
 from .estimates import signed_rank_interval as signed_rank_interval
 from .estimates import smallest_p as smallest_p
 from .estimates import t_test_p as t_test_p
-from .factor_effects import FactorModel as FactorModel
-from .factor_effects import TermColumns as TermColumns
 from .pooled_differences import differences_between as differences_between
 from .pooled_differences import pooled_variance as pooled_variance
 from .power_law import exponent_difference as exponent_difference
@@ -23,10 +21,3 @@ from .power_law import fit_power_law as fit_power_law
 from .speedup import TargetCosts as TargetCosts
 from .speedup import format_ratio as format_ratio
 from .speedup import speedups as speedups
-from .stratified_bootstrap import INTERQUARTILE_MEAN as INTERQUARTILE_MEAN
-from .stratified_bootstrap import MEAN as MEAN
-from .stratified_bootstrap import MEDIAN as MEDIAN
-from .stratified_bootstrap import aggregate_all as aggregate_all
-from .stratified_bootstrap import optimality_gap as optimality_gap
-from .stratified_bootstrap import probability_of_improvement as probability_of_improvement
-from .stratified_bootstrap import share_above as share_above

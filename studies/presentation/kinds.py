@@ -538,12 +538,3 @@ def _mixed_in_one_place(
         if len({*places(kept)}) == len({*places([*kept, name])}):
             del mixed[name]
     return mixed
-
-
-def absent_factors(names: Iterable[str], select: Mapping[str, Any], design: Design) -> list[str]:
-    """Return the `names` that a selected cell lacks. Their conditions are not met in this cell."""
-    conditional = [name for name in names if name in design.conditions]
-    if not conditional or design.count() > MAX_TRIALS:
-        return []  # `build_grid` reports too many cells
-    lacking = [cell for cell in design.cells() if is_selected(select, cell)]
-    return [name for name in conditional if any(cell[name] == ABSENT for cell in lacking)]

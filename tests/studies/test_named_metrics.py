@@ -52,16 +52,6 @@ def faults(text: str, **changes: str) -> list[str]:
             "[[table]] otherwise",
         ),
         (
-            '[[table]]\nname = "t"\nkind = "effects"\nvalue = "test_exact"\n'
-            'select = { task = "induction_heads" }',
-            "[[table]] value",
-        ),
-        (
-            '[[table]]\nname = "t"\nkind = "aggregate"\nvalue = "test_accuracy"\nrows = "mixer"\n'
-            'tasks = "task"\nselect = { task = "induction_heads" }',
-            "[[table]] value",
-        ),
-        (
             '[[curve]]\nname = "c"\nkind = "pareto"\nx = "test_loss"\nvalue = "dev_loss"\nseries = "mixer"\n'
             'select = { task = "induction_heads" }',
             "[[curve]] x",

@@ -278,24 +278,20 @@ class Plot:
         across, up = self.layout.x, self.layout.y
         self.axes.plot([across.at(each.x) for each in points], [up.at(each.y) for each in points], **look)
 
-    def band(self, points: Sequence[Point], color: str, *, alpha: float, broken: bool = False) -> None:
-        """Draw the intervals of a line as one area; one without neighbours is a vertical line.
-
-        If `broken`, the area is interrupted at a point without an interval; otherwise it passes over the
-        point.
-        """
+    def band(self, points: Sequence[Point], color: str, *, alpha: float) -> None:
+        """Draw the intervals of a line as one area; a single interval is a vertical line."""
         across, up = self.layout.x, self.layout.y
-        areas: list[list[tuple[float, float, float]]] = [[]]
-        for point in points:
-            if point.low is not None and point.high is not None:
-                areas[-1].append((across.at(point.x), up.at(point.low), up.at(point.high)))
-            elif broken:
-                areas.append([])
-        for area in filter(None, areas):
-            xs, lows, highs = zip(*area, strict=True)
-            if len(area) == 1:
-                self.axes.vlines(xs, lows, highs, color=color, alpha=2 * alpha, linewidth=2.6)
-            self.axes.fill_between(xs, lows, highs, color=color, alpha=alpha, linewidth=0)
+        area = [
+            (across.at(point.x), up.at(point.low), up.at(point.high))
+            for point in points
+            if point.low is not None and point.high is not None
+        ]
+        if not area:
+            return
+        xs, lows, highs = zip(*area, strict=True)
+        if len(area) == 1:
+            self.axes.vlines(xs, lows, highs, color=color, alpha=2 * alpha, linewidth=2.6)
+        self.axes.fill_between(xs, lows, highs, color=color, alpha=alpha, linewidth=0)
 
     def stroke(self, xs: list[float], ys: list[float], **look: Any) -> None:  # noqa: ANN401 -- matplotlib's own
         """Draw a line through positions in points. They may lie beyond the plot's edges."""

@@ -117,7 +117,6 @@ def test_a_wrong_study_file_is_reported_with_all_its_faults(run, tiny, command, 
         "[population]\nsize = 8",
         '[[table]]\nname = "t"\nrows = "mixer"\nvalue = "loss"\ncenter = "iqm"',
         '[[table]]\nname = "t"\nrows = "mixer"\nvalue = "loss"\ngroups = { rows = { all = ["sa"] } }',
-        '[[curve]]\nname = "t"\nkind = "effects"\nvalue = "loss"\ninteractions = false',
     ],
 )
 def test_what_study_files_no_longer_have_is_refused_with_what_to_do_instead(run, tiny, added, golden):

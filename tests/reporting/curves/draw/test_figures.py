@@ -18,9 +18,6 @@ from activemem.reporting.kinds import (
     Box,
     Boxes,
     Cloud,
-    Effects,
-    FactorMeans,
-    Interaction,
     Lines,
     Matrix,
     Scaling,
@@ -78,27 +75,6 @@ CLOUD = Cloud(
     front=(points(2.5)[0], points(2.5, 1)[1]),
     steps="post",
 )
-EFFECTS = Effects(
-    factors=(
-        FactorMeans(
-            name="norm",
-            text="η² 30.0 %, p = .01",
-            means=(
-                Bar(name="pre", text="1.0", value=1.0, low=0.5, high=1.5),
-                Bar(name="post", text="2.0", value=2.0),
-            ),
-        ),
-        FactorMeans(name="mixer", text="", means=(Bar(name="sa", text="not estimable"),)),
-    ),
-    center=1.5,
-)
-INTERACTION = Interaction(
-    levels=("sa", "sa + conv(k=9) and more", "c"),
-    lines=tuple(
-        replace(line, points=tuple(replace(each, x=number) for number, each in enumerate(line.points)))
-        for line in LINES.lines
-    ),
-)
 SCALING = Scaling(
     series=(
         ScalingSeries(
@@ -120,8 +96,6 @@ KINDS = {
     "heat": curve(MATRIX),
     "pairs": curve(replace(MATRIX, pairs=(0,))),
     "pareto": curve(CLOUD),
-    "effects": curve(EFFECTS),
-    "interaction": curve(INTERACTION),
     "scaling": curve(SCALING, x=Axis(title="x", log=True), y=Axis(title="y", log=True)),
     "panels": curve(LINES, Lines(lines=LINES.lines[:1], context=LINES.lines[1:])),
 }
@@ -132,8 +106,6 @@ EMPTY = {
     "upright": Boxes(boxes=(), rows=False),
     "heat": Matrix(rows=(), columns=(), values=(), texts=(), ends=((0.0, ""), (0.0, ""))),
     "pareto": Cloud(lines=(), front=(), steps="post"),
-    "effects": Effects(factors=(), center=None),
-    "interaction": Interaction(levels=(), lines=()),
     "scaling": Scaling(series=()),
 }
 
