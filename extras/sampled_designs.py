@@ -32,19 +32,15 @@ class Sampled(PluginDesign):
 
         They are main effects and, of factors with two levels, interactions of two factors.
         """
-        groups = dict[tuple[bool, ...], list[str]]()
-        effects = _contrasts(factors, cells)
-        for effect, signs in effects.items():
-            groups.setdefault(tuple(sign == signs[0] for sign in signs), []).append(" × ".join(effect))
-        for first, *others in groups.values():
-            if others:
-                yield f"{first} is aliased with {' and '.join(others)}"
+        for first, *others in _groups(factors, cells):
+            yield f"{' × '.join(first)} is aliased with {' and '.join(map(' × '.join, others))}"
         columns = _columns(factors, cells)
         for name, column in columns.items():
             if len(set(column)) == 1:
                 yield f"{name} has the same level in all cells"
+        effects = _contrasts(factors, cells)  # in the groups above
         for one, other in permutations(columns, 2):
-            is_shown = (one,) in effects and (other,) in effects  # in the groups above
+            is_shown = (one,) in effects and (other,) in effects
             if not is_shown and _determines(columns[one], columns[other]):
                 yield f"{other} is aliased with {one}, each level of which has one level of {other}"
 
@@ -69,6 +65,14 @@ def _contrasts(factors: DesignFactors, cells: Sequence[Cell]) -> dict[tuple[str,
     for one, two in list(combinations(found, 2)):
         found[*one, *two] = tuple(x * y for x, y in zip(found[one], found[two], strict=True))
     return found
+
+
+def _groups(factors: DesignFactors, cells: Sequence[Cell]) -> list[list[tuple[str, ...]]]:
+    """Return the groups of effects of factors with two levels whose contrasts differ only in sign."""
+    groups = dict[tuple[bool, ...], list[tuple[str, ...]]]()
+    for effect, signs in _contrasts(factors, cells).items():
+        groups.setdefault(tuple(sign == signs[0] for sign in signs), []).append(effect)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 class TwoLevels(Sampled):
@@ -202,6 +206,8 @@ class Drawn(Sampled):
         are_constant = any(len(set(column)) == 1 for column in columns)
         if are_constant or any(_determines(*pair) for pair in permutations(columns, 2)):
             return f"{drawn}; they cannot separate all main effects"
+        if any(len(group[0]) == 1 for group in _groups(factors, cells)):
+            return f"{drawn}; main effects are aliased with interactions, which are assumed to be zero"
         return f"{drawn}; they find the most important factors, not small effects or interactions"
 
 

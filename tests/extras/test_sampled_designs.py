@@ -131,6 +131,7 @@ def test_a_hypercube_keeps_factors_apart_if_it_can_and_says_so_if_it_cannot(gold
         assert all(
             len({(row[one], row[two]) for row in rows(found)}) == 4 for one, two in ((0, 1), (0, 2), (1, 2))
         )
+    golden(found.design.explain())
     mixed = study({"name": "latin_hypercube", "cells": 2}, {"a": 2, "b": 2, "c": 3}).design
     golden(mixed.explain())
     golden(mixed.alias_words())
