@@ -3,3 +3,5 @@
 `--plugin NAME`, `plugins = ["NAME"]` in `[study]` or `load_plugin("NAME")` loads the file NAME.py. No other
 folder knows these files.
 """
+
+raise ImportError("load a plug-in of this folder by its name: activemem.load_plugin(NAME)")

@@ -4,6 +4,7 @@ import hashlib
 import re
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 
@@ -93,6 +94,11 @@ def test_a_name_is_that_of_a_plug_in_of_this_package(extras, golden):
         load_plugin("other")
     with golden.raises(PluginError):
         load_plugin("shiped")
+
+
+def test_a_plug_in_of_this_package_is_not_imported_as_a_part_of_it():
+    with pytest.raises(ImportError, match=r"by its name: activemem\.load_plugin\(NAME\)"):
+        import_module("activemem.extras.ranks")
 
 
 def test_a_study_names_its_plug_ins_which_load_with_it(extras, tmp_path, golden):
