@@ -23,7 +23,7 @@ from .errors import DamagedError, ForeignError, StoreError, UnreadableError
 from .files import read_regular
 from .own_files import is_own
 from .place import DATA_ENDING, Layout, all_names, data_files, entries, holds_one_attempt, is_compacted
-from .rows import MEASURED_LATER, SCHEMAS, TRIALS, check_stored_rows
+from .rows import MEASURED_LATER, SCHEMAS, TRIALS, content_fault
 
 _log = logging.getLogger(__name__)
 
@@ -200,6 +200,8 @@ def read_verified(path: Path, quarantine: Quarantine) -> bytes | None:
     try:
         data = read_regular(path)
         verify_checksum(data)
+        if (fault := content_fault(path.parent.parent.name, data)) is not None:
+            raise UnreadableError(fault)
     except DamagedError as error:
         quarantine.move(path, str(error))
         return None
@@ -367,7 +369,6 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
                 contents[path] = data
         for batch in batches(contents):
             rows = scan("trials", [batch], self._columns).drop(RANK).collect()
-            check_stored_rows(self._quarantine.layout.root / "trials", rows)
             for row in rows.iter_rows(named=True):
                 self._add(row)
 

@@ -1,9 +1,9 @@
 """Rows of the store, with their columns and their validation."""
 
+import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple, TypeVar, get_args, get_type_hints
 
 import polars as pl
@@ -135,31 +135,66 @@ def _is_json_object(text: str) -> bool:
 _REQUIRED: Final = frozenset(
     name for name, kind in get_type_hints(TrialRow).items() if type(None) not in get_args(kind)
 )
+_OPTIONAL: Final = frozenset(get_type_hints(TrialRow)) - _REQUIRED
+_CHECKED: Final = ("trial", "attempt", "study")
+_SIMPLE: Final = r'"[^"\\]*": (?:"[^"\\]*"|-?[0-9]{1,15}(?:\.[0-9]{1,17})?|true|false|null)'
 _PATTERNS: Final = {
     "trial": "^[0-9a-f]{16}$",
     "study": "^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$",
-    "factors": r"^\{.*\}$",
+    "status": f"^(?:{'|'.join(_STATUSES)})$",
+    "factors": rf"^\{{(?:{_SIMPLE}(?:, {_SIMPLE})*)?\}}$",
 }
+"""Patterns of valid texts. Factors that do not match may be valid, too, and are parsed."""
+
+_MEANING: Final = {
+    "trial": "16 hexadecimal digits as a trial",
+    "study": "the name of a study",
+    "status": f"one of {', '.join(_STATUSES)} as status",
+    "factors": "a JSON object as factors",
+}
+_NUM_SHOWN: Final = 3
+_MAX_SHOWN: Final = 60
 
 
-def check_stored_rows(folder: Path, rows: pl.DataFrame) -> None:
-    """Raise `StoreError` if a row lacks a value, or has a name or factors that activemem never writes.
+def content_fault(dataset: str, parquet: bytes) -> str | None:
+    """Return what a store would never write in an intact Parquet file of a dataset, or None.
 
-    The settings in a row are long; the code that reads them checks them.
+    A checksum shows that bytes are as they were written, not who wrote them. Settings are long, and the code
+    that reads them checks them.
     """
-    fits = {
-        name: pl.col(name).str.contains(_PATTERNS[name]).fill_null(value=False)
-        if name in _PATTERNS
-        else pl.col(name).is_not_null()
-        for name in _REQUIRED.intersection(rows.columns)
-    }
-    for name, all_fit in rows.select(fit.all() for fit in fits.values()).to_dict(as_series=False).items():
-        if all_fit == [False]:
-            row = rows.filter(~fits[name]).row(0, named=True)
-            raise StoreError(
-                f"{folder}: the row of trial {row['trial']} has an unfit value of {name}, "
-                f"{str(row[name])[:60]!r}; activemem did not write it: move its file away"
-            )
+    schema = SCHEMAS[dataset]
+    try:
+        found = pl.read_parquet_schema(io.BytesIO(parquet))
+        faults = [f"an unknown column {shown_value(name)}" for name in found if name not in schema]
+        faults += [
+            f"{shown_value(name)}: expected {schema[name]}, got {kind}"
+            for name, kind in found.items()
+            if name in schema and kind != schema[name]
+        ]
+        added_later = _OPTIONAL if dataset == "trials" else frozenset[str]()
+        faults += [f"no column {name}" for name in schema if name not in found and name not in added_later]
+        if faults:
+            return f"expected the columns of a store, got {'; '.join(faults[:_NUM_SHOWN])}"
+        checked = (
+            [*_CHECKED, "factors", "status"] if dataset == "trials" else [*_CHECKED, *({"name"} & {*schema})]
+        )
+        required = _REQUIRED - {"settings"} if dataset == "trials" else checked
+        rows = pl.read_parquet(io.BytesIO(parquet), columns=[name for name in schema if name in required])
+    except pl.exceptions.PolarsError as error:
+        return f"expected rows of a store, got Parquet that cannot be read ({str(error).splitlines()[0]})"
+    if empty := [name for name, (count,) in rows.null_count().to_dict(as_series=False).items() if count]:
+        return f"expected a value in each row, got none of {', '.join(empty[:_NUM_SHOWN])}"
+    fits = {name: pl.col(name).str.contains(_PATTERNS[name]) for name in checked if name in _PATTERNS}
+    for name, fit in fits.items():
+        for value in rows.filter(~fit)[name]:
+            if name != "factors" or not _is_json_object(value):
+                return f"expected {_MEANING[name]}, got {shown_value(value)}"
+    return None
+
+
+def shown_value(value: str) -> str:
+    """Return a text of a file so that it can be printed: quoted, escaped and short."""
+    return ascii(value if len(value) <= _MAX_SHOWN else f"{value[:_MAX_SHOWN]}…")
 
 
 @_raising_store_errors

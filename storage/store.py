@@ -39,7 +39,6 @@ from .rows import (
     MetricRow,
     TrialRow,
     WrittenOutputs,
-    check_stored_rows,
     has_trial,
     metric_frame,
     output_frame,
@@ -313,7 +312,6 @@ class Store:
         metrics.
         """
         frame = read_latest(self._quarantine, columns, first=first)
-        check_stored_rows(self._layout.root / "trials", frame)
         return with_probes(self._quarantine, frame, probes) if probes else frame
 
     def metrics(self, trials: Collection[str] | None = None) -> pl.DataFrame:

@@ -55,7 +55,7 @@ from .read import (
     read_verified,
     scan,
 )
-from .rows import MEASURED_LATER, SCHEMAS, SORT_KEYS
+from .rows import MEASURED_LATER, SCHEMAS, SORT_KEYS, content_fault
 from .study_records import StudyRecords, read_page, rename_in_record
 from .trial_files import NOTE_FILE, STARTS_FILE, read_begun, verify_note
 
@@ -279,7 +279,10 @@ def _check(path: Path) -> Finding | None:
         elif path.suffix == ".json":
             read_page(path)
         else:
-            verify_checksum(read_regular(path))
+            data = read_regular(path)
+            verify_checksum(data)
+            if (fault := content_fault(path.parent.parent.name, data)) is not None:
+                raise UnreadableError(fault)
     except FileNotFoundError:  # removed meanwhile
         return None
     except StoreError as error:

@@ -96,6 +96,33 @@ def _find_too_deep(text: str) -> Span | None:
     return None
 
 
+MAX_INTEGER = (1 << 63) - 1
+"""The largest whole number of a study file, as TOML has it."""
+
+_INTEGER_RANGE = "expected a whole number of at most 64 bits"
+_LONG_NUMBER = re.compile(
+    rf"""{STRING.pattern}|#[^\n]*|(?P<number>(?<![\w.-])[+-]?(?:0[xob])?[\da-fA-F_]{{65,}}+)(?![\w-]*\s*[=.])""",
+    re.DOTALL,
+)
+
+
+def _find_long_number(text: str) -> Span | None:
+    """Return the position of the first whole number that is too long to be converted, or None."""
+    if re.search(r"[\da-fA-F_]{65}", text) is None:
+        return None
+    return next((match.span() for match in _LONG_NUMBER.finditer(text) if match["number"]), None)
+
+
+def _large_numbers(value: object, path: KeyPath = ()) -> Iterator[KeyPath]:
+    """Yield the paths of the whole numbers that are too large."""
+    if isinstance(value, int):
+        if not -MAX_INTEGER - 1 <= value <= MAX_INTEGER:
+            yield path
+    elif isinstance(value, (dict, list)):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _large_numbers(inner, (*path, key))
+
+
 def parse_document(
     source: str, text: str, overrides: Sequence[str] = (), *, path: Path | None = None
 ) -> Document:
@@ -107,10 +134,15 @@ def parse_document(
     text = text.replace("\r\n", "\n")  # as tomllib does, so that its positions are those of this text
     if (deep := _find_too_deep(text)) is not None:
         raise StudyError(source, [fault_at(text, deep, f"TOML: {_TOO_DEEP}")])
+    if (long := _find_long_number(text)) is not None:
+        raise StudyError(source, [fault_at(text, long, f"{_INTEGER_RANGE}, got {long[1] - long[0]} digits")])
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise StudyError(source, [syntax_fault(text, str(error))]) from error
+    if large := list(_large_numbers(data)):
+        document = Document(source=source, text=text, data=data)
+        raise StudyError(source, [document.fault(each, _INTEGER_RANGE) for each in large])
     if not overrides:
         return Document(source=source, text=text, data=data, path=path)
     places = {path: (text, place) for path, place in locate(text).items()}
@@ -149,6 +181,8 @@ def _apply_override(
     """Apply an override such as `train.lr=0.1`, whose value is TOML or a plain text; return the faults."""
     if (deep := _find_too_deep(override)) is not None:
         return [fault_at(override, deep, _TOO_DEEP, override=True)]
+    if (long := _find_long_number(override)) is not None:
+        return [fault_at(override, long, _INTEGER_RANGE, override=True)]
     left, sign, right = override.partition("=")
     try:
         keys = _keys(tomllib.loads(f"{left}=0"))
@@ -158,6 +192,8 @@ def _apply_override(
         message = f"expected KEY=VALUE, got {override!r}"
         return [fault_at(override, (0, len(override)), message, override=True)]
     value, spans = _value(left, right)
+    if next(_large_numbers(value), None) is not None:
+        return [fault_at(override, (len(left) + 1, len(override)), _INTEGER_RANGE, override=True)]
     table: Any = data
     for depth, key in enumerate(keys[:-1], 1):
         table = table.setdefault(key, {})
