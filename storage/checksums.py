@@ -112,6 +112,8 @@ def read_model(path: Path) -> tuple[dict[str, Any], bytes]:
         description = json.loads(header["__metadata__"][METADATA_KEY])
     except (ValueError, KeyError, TypeError, RecursionError) as error:  # another program wrote the header
         raise DamagedError("expected a model's file; the header of this file cannot be read") from error
+    if not isinstance(description, dict):
+        raise DamagedError("expected a model's file; its description is no JSON object")
     return description, data
 
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
+from pydantic import BaseModel, ConfigDict, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
@@ -27,7 +28,7 @@ from ...grammar import ModelConfig, analyse
 from ...grammar.analysis.analyse import count_parameters
 from ...plugins import is_inline, loading_advice
 from ...storage.checksums import add_model_checksum, encode_metadata, read_model
-from ...storage.errors import DamagedError, UnreadableError
+from ...storage.errors import DamagedError, UnreadableError, describe_faults
 from ...storage.files import replacing
 from ...studies.resolve.costs import gains_from_bf16
 from ...studies.resolve.trial import Trial, code_fault, code_owner, shown
@@ -190,6 +191,19 @@ class ModelFile:
     commit: str | None
 
 
+class _Description(BaseModel):
+    """Schema of the description in a model's file. A valid checksum does not show who wrote it."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
+
+    trial: dict[str, Any]
+    metrics: dict[str, float]
+    symbols: dict[str, Any] | None
+    aliases: dict[str, str]
+    version: str
+    commit: str | None
+
+
 def write_model_file(path: Path, model: ModelFile) -> None:
     """Write a model's file durably.
 
@@ -221,15 +235,14 @@ def read_model_file(path: Path) -> ModelFile:
         description, data = read_model(path)
         if description.get("format") != FORMAT:
             raise ModelFileError(f"expected a file of format {FORMAT}, got {description.get('format')!r}")
-        tensors = load(data)
-        aliases: Mapping[str, str] = description["aliases"]
+        tensors, described = load(data), _Description.model_validate(description)
         return ModelFile(
-            trial=Trial.from_json(json.dumps(description["trial"])),
-            weights=tensors | {name: tensors[original] for name, original in aliases.items()},
-            symbols=description["symbols"],
-            metrics=description["metrics"],
-            version=description["version"],
-            commit=description["commit"],
+            trial=Trial.from_json(json.dumps(described.trial)),
+            weights=tensors | {name: tensors[original] for name, original in described.aliases.items()},
+            symbols=described.symbols,
+            metrics=described.metrics,
+            version=described.version,
+            commit=described.commit,
         )
     except FileNotFoundError as error:
         raise ModelFileError(f"{path}: expected a model's file, got none") from error
@@ -238,7 +251,17 @@ def read_model_file(path: Path) -> ModelFile:
         raise ModelFileError(f"{path}: {error}; {mend}") from error
     except UnreadableError as error:
         raise ModelFileError(f"{path}: {error}") from error
-    except (ActivememError, SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except ValidationError as error:
+        raise ModelFileError(f"{path}: expected a trained model: {describe_faults(error)}") from None
+    except (
+        ActivememError,
+        SafetensorError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         if plugins := _plugins(description):
             needs = f"this model needs the plug-ins of its training: {plugins}"
             raise ModelFileError(f"{path}: {needs}") from error

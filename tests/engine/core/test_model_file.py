@@ -146,3 +146,32 @@ def test_weights_of_another_shape_are_refused(file):
     weights = {name: torch.cat([weight, weight]) for name, weight in file.weights.items()}
     with pytest.raises(ModelFileError, match="size mismatch"):
         rebuild(replace(file, weights=weights))
+
+
+OTHER_VALUES = [
+    None,
+    [],
+    {},
+    "x",
+    -1,
+    "\x1b[31mred",
+    {"\x1b[31m": 1},
+    [["\x1b[31m"]],
+    10**400,
+    1e999,
+    [1, 2],
+    {"a": {}},
+]
+
+
+@pytest.mark.parametrize("key", ["format", "trial", "metrics", "symbols", "aliases", "version", "commit"])
+def test_a_description_that_activemem_never_writes_is_a_fault_of_the_file(path, file, key):
+    refused = 0
+    for other in OTHER_VALUES:
+        rewrite(path, file.weights, **{key: other})
+        try:
+            read_model_file(path)
+        except ModelFileError as error:
+            refused += 1
+            assert str(error).startswith(f"{path}: ")
+    assert refused >= len(OTHER_VALUES) - 4  # an empty object, for example, is a valid value of some keys
