@@ -24,9 +24,7 @@ from .missing_results import require_results as require_results
 from .missing_results import train_command as train_command
 from .views.blocks import format_passport as format_passport
 from .views.datasets import format_datasets as format_datasets
-from .views.missing import cost_words as cost_words
 from .views.missing import format_missing as format_missing
-from .views.missing import request_words as request_words
 from .views.models import format_kept_models as format_kept_models
 from .views.models import format_model as format_model
 from .views.paper import format_sheet as format_sheet

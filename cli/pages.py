@@ -19,7 +19,7 @@ from ..grammar import Cardinality, Fault
 from ..reporting.claims.verdicts import ClaimResult
 from ..reporting.kept_models import KeptModel
 from ..reporting.manuscript.paper_file import PaperNumber
-from ..reporting.missing_ablations import RequestCost
+from ..reporting.missing_ablations import MissingCell
 from ..reporting.paper import PaperSheet
 from ..reporting.recipes.breakdown import RecipeCosts
 from ..reporting.search.noise import NoiseFloor
@@ -346,12 +346,11 @@ _PAGES: Sequence[tuple[str, Any]] = (
     ),
     _page(
         "study missing",
-        "Ablations that a reviewer may request. `held` has the level at which each of the other factors "
-        "stays fixed.",
+        "The single changes of a study's baseline of which the store lacks trials. `held` has the level at "
+        "which each of the other factors stays fixed.",
         study=str,
-        seeds=Sequence[int],
         held=_Levels,
-        requests=Sequence[RequestCost],
+        cells=Sequence[MissingCell],
     ),
     _page(
         "probe run",

@@ -49,34 +49,6 @@ def ablations(recipe: Recipe) -> tuple[Recipe, ...]:
     return tuple(found.values())
 
 
-def without_defaults(block: BlockNode) -> dict[str, BlockNode]:
-    """Return copies of a block, each with one feature switched off that is on by default.
-
-    A feature is an argument that can be off: 0, false or "none". The key of each copy is a text that
-    describes the change.
-    """
-    found: dict[str, BlockNode] = {}
-    spec, given = lookup(block.name), dict(block.arguments)
-    for parameter in () if spec is None else spec.parameters:
-        off: str | int | bool
-        match parameter.kind:
-            case "integer" if parameter.low == 0 and isinstance(parameter.default, int):
-                off = 0
-            case "boolean":
-                off = False
-            case "word" if "none" in parameter.words:
-                off = "none"
-            case _:
-                continue
-        own = given.get(parameter.name, parameter.default)
-        if off not in (parameter.default, own):
-            others = tuple((name, value) for name, value in block.arguments if name != parameter.name)
-            shown = str(own).lower() if isinstance(own, bool) else own
-            change = f"− {parameter.name}={shown} of {block.name}"
-            found[change] = BlockNode(block.name, (*others, (parameter.name, off)))
-    return found
-
-
 def _without_one(node: Value) -> Iterator[Node]:
     """Yield copies of a node, perhaps invalid, each with one part, block or argument removed."""
     match node:

@@ -10,8 +10,8 @@ the results of several studies for one's own paper.
 `scores` normalises the metrics of several tasks to one scale. `paper` has a paper's own tables, and our
 results for it. `recipes` shows what a recipe costs, and `search` what a search found. `statistics` has
 tests and intervals of few seeds. `outcomes` loads the latest attempts with their provenance.
-`output_comparison` tests whether written outputs differ. `missing_ablations` proposes ablations that a
-reviewer may request. `kept_models` lists the models in the store. `sql` runs queries over rows.
+`output_comparison` tests whether written outputs differ. `missing_ablations` finds the ablations that a
+study lacks. `kept_models` lists the models in the store. `sql` runs queries over rows.
 """
 
 from ..lazy_exports import lazy_exports

@@ -1,85 +1,45 @@
-"""Ablations that a reviewer may request and that a study lacks, as a list or as a study file.
+"""Ablations that a study lacks: single changes of its baseline, as a list or as a study file.
 
-Every request is a cell close to a model of the study: another recipe, or another value of one setting. A
-model is a recipe of the study, in the cell whose other levels are those of the baseline.
+They are the cells of a study with `design = "one_at_a_time"`. One of its factors is the recipe: that of the
+baseline, those with another level of a factor of the recipe, and those without one part, as with
+`ablate = "parts"`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from copy import deepcopy
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ActivememError
-from ..grammar import Recipe, RecipeError, parse
-from ..grammar.canonical import identity, render
-from ..grammar.difference import ablations, describe_difference, without_defaults
-from ..grammar.dimensions import rebuild
-from ..grammar.nodes import BlockNode, RepeatNode, TiedNode, Value, children, walk
-from ..grammar.vocabulary.spec import REQUIRED, spec_of
+from ..grammar import parse
+from ..grammar.difference import ablations, describe_difference
 from ..storage import Store
+from ..studies.catalog.metrics import METRICS_AND_COSTS
 from ..studies.planning.status import stored_outcomes
 from ..studies.planning.time_estimates import TimeEstimate, TimeEstimator, total_time
-from ..studies.resolve.costs import (
-    max_trial_flops,
-    parameter_count,
-    sequence_tokens,
-    step_flops,
-)
-from ..studies.resolve.template import TRIAL_TABLES, Template, resolve_settings
+from ..studies.presentation.changes import change_name
+from ..studies.resolve.costs import max_trial_flops
+from ..studies.resolve.template import HOLE_PATTERN, TRIAL_TABLES, Template, iter_texts, resolve_settings
 from ..studies.resolve.trial import Trial
-from ..studies.schema.factors import ABSENT, SEED, level_key, level_name, one_line, short_level_names
-from ..studies.schema.settings import D_MODEL_PATH, RECIPE_PATH, Level, TrialSettings, read_recipe
-from ..studies.study import Study
-from ..studies.text.strict_model import InvalidTableError
-from ..studies.text.toml_positions import KeyPath, toml_comment, toml_table
-from ..studies.text.units import plural
+from ..studies.schema.factors import ABSENT, SEED, level_key, one_line
+from ..studies.schema.settings import RECIPE_PATH, Level
+from ..studies.study import Study, load_recorded_study
+from ..studies.text.errors import StudyError
+from ..studies.text.toml_positions import toml_comment, toml_table
 
 if TYPE_CHECKING:
     from ..engine.core.resources import Machine
 
-SEEDS = 3
-"""The number of seeds of every request if the study has only one."""
+_KEPT = ("plugins", "keep_weights", "keep_checkpoints")
+"""The [study] keys that are copied to the new study."""
 
-MODEL, CHANGE, AS_IS = "model", "change", "unchanged"
-"""The labels of the written cells, and the change of an unchanged model."""
+RECIPE = "recipe"
+"""The name of the factor with the removed parts, unless the study has a factor of this name."""
 
-RequestKind = Literal["part", "neighbour", "baseline", "setting", "seeds"]
-
-HEADINGS: Mapping[RequestKind, str] = {
-    "part": "Parts never removed",
-    "neighbour": "Simpler blocks never tried",
-    "baseline": "The baseline at another learning rate",
-    "setting": "Settings never varied",
-    "seeds": "Cells with one seed",
-}
-"""The heading of each kind of request, in listing order."""
-
-_RATE: KeyPath = ("train", "optimizer", "lr")
-_SETTINGS: Mapping[KeyPath, tuple[object, ...] | None] = {
-    D_MODEL_PATH: None,
-    RECIPE_PATH: None,
-    ("task", "length"): None,
-    ("task", "lengths"): None,
-    ("task", "context"): None,
-    ("train", "lengths"): None,
-    ("model", "norm"): ("pre", "post"),
-    ("model", "norm_kind"): ("layer_norm", "rms_norm"),
-    ("model", "dropout"): (0.0, 0.1),
-    ("train", "schedule", "name"): ("constant", "cosine"),
-    ("train", "optimizer", "weight_decay"): (0.0, 0.1),
-    ("train", "clip_norm"): (None, 1.0),
-    ("train", "batch_size"): None,
-}
-"""Settings that a reviewer asks for; of the recipe, it is the depth.
-
-Some have two values: the first that a model lacks is requested. For the others, half and twice are.
-"""
+_Change = tuple[str, Level]
+"""A factor, and a level of it that is not the baseline's."""
 
 
 class MissingError(ActivememError):
@@ -87,522 +47,284 @@ class MissingError(ActivememError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestedCell:
-    """A cell to train for a request: a model of the study with one change.
+class MissingCell:
+    """A changed baseline of which the store lacks trials, with the cost of these trials.
 
-    `model` and `change` are their labels. `tables` are the study file's tables with all holes filled,
-    and `settings` are those of one seed.
+    `factor` has another `level` than in the baseline; `change` says this in words. `is_part` is true if a
+    part of the recipe is removed.
     """
 
-    model: str
+    factor: str
+    level: Level
     change: str
-    tables: Mapping[str, Any]
-    settings: TrialSettings
-
-    def trials(self, study: str, seeds: Sequence[int]) -> list[Trial]:
-        """Return one trial of the cell for each seed."""
-        labels: dict[str, Level] = {MODEL: self.model, CHANGE: self.change}
-        return [
-            Trial(study=study, levels={**labels, SEED: seed}, settings=self.settings.with_seed(seed))
-            for seed in seeds
-        ]
-
-    @property
-    def recipe(self) -> Recipe:
-        """Return the parsed recipe of the cell's model."""
-        return read_recipe(self.settings.model.recipe)
-
-    def changed(self, path: KeyPath, value: object, change: str) -> RequestedCell | None:
-        """Return a copy with another value of a key, or without it for None; None if it does not fit."""
-        tables = deepcopy(dict(self.tables))
-        table: dict[str | int, Any] = tables  # pyright: ignore[reportAssignmentType] -- keys of paths are texts here
-        for key in path[:-1]:
-            table = table.setdefault(key, {})
-        if value is None:
-            table.pop(path[-1], None)
-        else:
-            table[path[-1]] = value
-        try:
-            settings = resolve_settings(Template(tables=tables), {})
-        except InvalidTableError:
-            return None
-        return RequestedCell(model=self.model, change=change, tables=tables, settings=settings)
-
-    def with_root(self, root: Value) -> RequestedCell | None:
-        """Return a copy of this cell with another recipe; None if the recipe does not fit."""
-        try:
-            recipe = parse(render(root))
-        except RecipeError:
-            return None
-        return self.changed(RECIPE_PATH, recipe.text, describe_difference(self.recipe.root, recipe.root))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """One request that a reviewer may make, with the cells to train for it."""
-
-    kind: RequestKind
-    change: str
-    cells: tuple[RequestedCell, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestCost:
-    """A requested ablation with its cost.
-
-    `change` is what it changes in its `models`. `kind` is part, neighbour, baseline, setting or seeds.
-    `trials` are the needed trials that are not in the store, the study or an earlier request; `flops` and
-    `estimate` are their costs.
-    """
-
-    kind: RequestKind
-    change: str
-    models: tuple[str, ...]
-    recipes: tuple[str, ...]
+    is_part: bool
+    recipe: str
     trials: tuple[str, ...]
     flops: float
     estimate: TimeEstimate
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class MissingAblations:
-    """The requests that a reviewer may make for a study.
+    """The single changes of a study's baseline.
 
-    `models` has a cell for each unchanged model. All cells have the same `seeds`. `held` has the fixed level
-    of each other factor with several levels.
+    `tables` are the tables of the trials, with holes. `factors` have their levels, that of the baseline
+    first; the one called `recipe` has those without a part last, from index `first_part` on. `held` has the
+    levels of other factors with several levels. `changes` are those that a study file can have, each once.
     """
 
     study: Study
-    seeds: tuple[int, ...]
+    tables: Mapping[str, Any]
+    factors: Mapping[str, Sequence[Level]]
+    recipe: str
+    first_part: int
     held: Mapping[str, Level]
-    models: tuple[RequestedCell, ...]
-    requests: tuple[Request, ...]
+    changes: Sequence[_Change] = ()
 
-    @property
-    def name(self) -> str:
-        """Return the name of the study that trains the requested cells."""
-        return f"{self.study.name}-missing"
-
-    def costs(self, store: Store, machine: Machine | None = None) -> list[RequestCost]:
-        """Return the cost of each request: the cost of its trials that the store lacks.
+    def missing_cells(self, store: Store, machine: Machine | None = None) -> list[MissingCell]:
+        """Return the changed cells of which the store lacks trials.
 
         With a `Machine`, training times that are unknown are measured on it.
         """
         measure = None
         if machine is not None:  # by the engine, as reporting trains nothing
             measure = import_module("activemem.engine.run.planning").measure_steps(machine, {})
-        outcomes = stored_outcomes(store, self.study)
-        done = {*outcomes["trial"].to_list(), *(trial.id for trial in self.study.trials)}
-        by_request = [
-            [trial for cell in request.cells for trial in cell.trials(self.name, self.seeds)]
-            for request in self.requests
-        ]
-        # the trials of the study that `study_text` writes, so that its plan has the same times
-        bases = [trial for model in self.models for trial in model.trials(self.name, self.seeds)]
-        every = [*bases, *(trial for trials in by_request for trial in trials)]
-        estimator = TimeEstimator(outcomes, every, measure)
-        found: list[RequestCost] = []
-        for request, trials in zip(self.requests, by_request, strict=True):
-            left = {trial.id: trial for trial in trials if trial.id not in done}
-            done |= left.keys()
-            found.append(
-                RequestCost(
-                    kind=request.kind,
-                    change=request.change,
-                    models=tuple(dict.fromkeys(cell.model for cell in request.cells)),
-                    recipes=tuple(dict.fromkeys(cell.settings.model.recipe for cell in request.cells)),
-                    trials=tuple(left),
-                    flops=sum(max_trial_flops(each.settings) for each in left.values()),
-                    estimate=total_time(map(estimator.estimate, left.values())),
+        changed = self._load(self.changes)
+        outcomes = stored_outcomes(store, changed)
+        done = set(outcomes.filter(status="done")["trial"])
+        estimator = TimeEstimator(outcomes, changed.trials, measure)
+        base = parse(changed.cells[0].settings.model.recipe)
+        found: list[MissingCell] = []
+        parts = self.factors[self.recipe][self.first_part :]
+        for (factor, level), trials in self._trials(changed).items():
+            if left := [each for each in trials if each.id not in done]:
+                recipe = trials[0].settings.model.recipe
+                words = describe_difference(base.root, parse(recipe).root) if factor == self.recipe else ""
+                found.append(
+                    MissingCell(
+                        factor=factor,
+                        level=level,
+                        change=words or change_name(factor, self.factors[factor][0], level),
+                        is_part=factor == self.recipe and level in parts,
+                        recipe=recipe,
+                        trials=tuple(each.id for each in left),
+                        flops=sum(max_trial_flops(each.settings) for each in left),
+                        estimate=total_time(map(estimator.estimate, left)),
+                    )
                 )
-            )
         return found
 
-    def study_text(self, notes: Sequence[str]) -> str:
-        """Return a study file with the study's models and all requested cells, with each request's note."""
-        bases = [(cell, "a model of the study") for cell in self.models]
-        asked = [
-            (cell, note) for request, note in zip(self.requests, notes, strict=True) for cell in request.cells
-        ]
-        cells = list({(cell.model, cell.change): (cell, note) for cell, note in [*asked, *bases]}.values())
-        cells.sort(key=lambda each: each[0].change != AS_IS)
-        tables, levels = _merge_cells([cell for cell, _ in cells])
-        columns = {"columns": MODEL} if self._has_models else {}
-        shown = {"value": next(iter(self.study.metrics), "loss"), "baseline": AS_IS}
-        table = {"name": "missing", "rows": CHANGE, **columns, **shown}
-        if self.study.own_corpus is not None:
-            data = self.study.document.data
-            tables["task"] |= {
-                key: data["task"][key] for key in ("corpus", "tokenizer") if key in data["task"]
-            }
-        labels = (MODEL, CHANGE) if self._has_models else (CHANGE,)
-        having: dict[str, list[str]] = {}  # the changes of the cells with each level
-        for (cell, _), own in zip(cells, levels, strict=True):
-            for name in own:
-                having.setdefault(name, []).append(cell.change)
-        when = {
-            name: {CHANGE: list(dict.fromkeys(changes))}
-            for name, changes in having.items()
-            if len(changes) < len(cells)
+    def study_text(self, cells: Iterable[MissingCell]) -> str:
+        """Return the file of a study with the baseline and these cells."""
+        return self._text((each.factor, each.level) for each in cells)
+
+    def _text(self, changes: Iterable[_Change]) -> str:
+        data, levels = self.study.document.data, {name: [own[0]] for name, own in self.factors.items()}
+        for name, level in changes:
+            levels[name].append(level)
+        when = dict[str, dict[str, list[Level]]]()
+        for name, condition in self.study.design.conditions.items():
+            if name in levels:
+                own = {
+                    other: [each for each in of if each in levels.get(other, ())]
+                    for other, of in condition.items()
+                }
+                if all(own.values()):
+                    when[name] = own
+                else:
+                    del levels[name]  # no cell has this factor
+        fragments = self.study.template.fragments
+        used = self._used({**levels, **{name: [text] for name, text in fragments.items()}})
+        written = {
+            name: [self.study.template.written_level(name, each) for each in own]
+            for name, own in levels.items()
+            if name in used
+        }
+        whens = {name: condition for name, condition in when.items() if name in used}
+        recipes = {name: text for name, text in fragments.items() if name in used}
+        value = next((each for each in self.study.metrics if each in METRICS_AND_COSTS), "loss")
+        header = {
+            "name": f"{self.study.name}-missing",
+            "title": f"Missing ablations: {one_line(self.study.title)}",
+            "design": "one_at_a_time",
+            **{key: data["study"][key] for key in _KEPT if key in data["study"]},
+        }
+        tables = {
+            "study": header,
+            **self.tables,
+            "recipes": recipes,
+            "decode": data.get("decode", {}),
+            "factors": {**written, SEED: self.study.seeds},
+            "when": whens,
         }
         return "\n".join(
             [
                 toml_comment(
-                    f"Missing ablations of {self.study.name}, found by activemem study missing. "
-                    "Delete the cells that you do not need."
+                    f"Ablations that {self.study.name} lacks, found by activemem study missing. "
+                    "Remove the levels that you do not need."
                 ),
                 "",
-                toml_table(
-                    "[study]",
-                    {
-                        "name": self.name,
-                        "title": f"Missing ablations: {one_line(self.study.title)}",
-                        "labels": labels,
-                    },
-                ),
-                *(toml_table(f"[{name}]", tables[name]) for name in TRIAL_TABLES),
-                toml_table("[factors]", {SEED: self.seeds}),
-                *([toml_table("[when]", when)] if when else ()),
-                *(
-                    toml_table(
-                        f"[[cells]]  # {note}", {**{name: getattr(cell, name) for name in labels}, **own}
-                    )
-                    for (cell, note), own in zip(cells, levels, strict=True)
-                ),
-                toml_table("[[table]]", table),
+                *(toml_table(f"[{name}]", table) for name, table in tables.items() if table),
+                toml_table("[[table]]", {"name": "missing", "rows": "changes", "value": value}),
             ]
         )
 
-    @property
-    def _has_models(self) -> bool:
-        return len({cell.model for request in self.requests for cell in request.cells}) > 1
+    def _used(self, levels: Mapping[str, Sequence[Level]]) -> set[str]:
+        """Return those of these names whose holes are in the tables, or in levels of names that are used."""
+        template = self.study.template
+        waiting = [text for _, text in iter_texts(self.tables)]
+        used = set[str]()
+        while waiting:
+            for name in HOLE_PATTERN.findall(waiting.pop()):
+                if name in levels and name not in used:
+                    used.add(name)
+                    own = [template.written_level(name, each) for each in levels[name]]
+                    waiting += [text for _, text in iter_texts(own)]
+        return used
+
+    def _load(self, changes: Iterable[_Change]) -> Study:
+        """Return the study with these changes. Raise StudyError if a study file cannot have them."""
+        corpus = self.study.own_corpus
+        return load_recorded_study(
+            {"text": self._text(changes), "own_corpus": corpus and corpus.to_dict()},
+        )
+
+    def _trials(self, changed: Study) -> dict[_Change, list[Trial]]:
+        """Return the trials of each changed cell of a study from `load`, without the baseline's."""
+        found: dict[_Change, list[Trial]] = {}
+        for trial in changed.cells:
+            for name, level in trial.levels.items():
+                own = self.factors.get(name)
+                if own and level != ABSENT and level_key(level) != level_key(own[0]):
+                    found.setdefault((name, level), []).append(trial)
+        return found
+
+    def with_sound_changes(self) -> MissingAblations:
+        """Return these ablations with every change that a study file can have.
+
+        Changes that repeat the baseline or an earlier change are left out. Raise MissingError if the baseline
+        alone is no sound study.
+        """
+        every = [(name, level) for name, own in self.factors.items() for level in own[1:]]
+        try:
+            changed = self._load(every)
+        except StudyError:
+            try:
+                changed = self._load(change for change in every if self._is_sound(change))
+            except StudyError as error:
+                raise MissingError(
+                    f"the baseline of {self.study.name} is no study by itself: {error}"
+                ) from None
+        known = {frozenset(trial.id for trial in changed.cells[: len(self.study.seeds)])}
+        changes: list[_Change] = []
+        for change, trials in self._trials(changed).items():
+            if (ids := frozenset(each.id for each in trials)) not in known:
+                known.add(ids)
+                changes.append(change)
+        return replace(self, changes=changes)
+
+    def _is_sound(self, change: _Change) -> bool:
+        try:
+            self._load([change])
+        except StudyError:
+            return False
+        return True
 
 
 def find_missing(study: Study) -> MissingAblations:
-    """Return the ablations that a grid lacks and a reviewer may request. Raise MissingError for a search."""
+    """Return the single changes of a study's baseline. Raise MissingError for a search.
+
+    Factors of the task keep the baseline's level, since other data are no ablation. If `[ladder]` or `match`
+    sets the sizes or the steps of each cell, only parts are removed, at the numbers of the baseline.
+    """
     if study.search is not None:
         raise MissingError(
             f"{study.name} is a search: first write the study of its best points, with activemem study "
             "promote"
         )
-    first_seed, *others = study.seeds
-    seeds = study.seeds if others else tuple(range(first_seed, first_seed + SEEDS))
-    first = [cell for cell in study.cells if cell.levels[SEED] == first_seed]
-    bases = _base_cells(study, first)
-    models = [_cell_of(study, label, AS_IS, trial) for label, trial in bases.items()]
-    trained = {read_recipe(trial.settings.model.recipe).identity for trial in first}
-    if (matched := study.design.matched_size) is not None:
-        # a recipe at the matched size of another cell only differs in a size, so that no reviewer asks for it
-        others = (each.size for each in study.size_matches.values() if each.size is not None)
-        sizes = {matched.size, *others}
-        for cell in bases.values():
-            values = {name: level for name, level in cell.levels.items() if level != ABSENT}
-            for size in sizes:
-                with suppress(RecipeError):  # the size of another cell may not fit, as an odd width of heads
-                    trained.add(read_recipe(study.template.recipe({**values, matched.name: size})).identity)
-    # both of the first two add to `trained`, so that a recipe is requested only once
-    requests = [
-        *(request for model in models for request in _parts(model, trained)),
-        *(request for model in models for request in _simpler_blocks(model, trained)),
-        *_settings(models, first),
-        *(() if others else _more_seeds(study, bases, first)),
-    ]
-    names = _recipe_factors(study)
-    held = {
-        name: level
-        for name, level in next(iter(bases.values())).levels.items()
-        if name not in (*names, SEED) and len(study.factors[name]) > 1 and level != ABSENT
-    }
-    return MissingAblations(
-        study=study, seeds=seeds, held=held, models=tuple(models), requests=tuple(requests)
-    )
+    found = _of_one_cell(study) if has_set_sizes(study) else _of_all_factors(study)
+    return found.with_sound_changes()
 
 
-def _recipe_factors(study: Study) -> list[str]:
-    names = study.template.names_at(RECIPE_PATH, study.factors)
-    return [name for name in names if any(isinstance(level, str) for level in study.factors.get(name, ()))]
+def has_set_sizes(study: Study) -> bool:
+    """Return whether [ladder] or `match` sets the sizes or the steps of each cell of a study."""
+    return bool(study.design.ladder) or study.design.matched_size is not None
 
 
-def _model_name(study: Study, names: Sequence[str], trial: Trial) -> str:
-    """Return a model's name: the short names of what varies in its recipe, or the whole recipe."""
-    varied = [(study.factors[name], trial.levels[name]) for name in names if len(study.factors[name]) > 1]
-    parts = [short_level_names(levels)[levels.index(each)] for levels, each in varied if each != ABSENT]
-    return ", ".join(parts) or one_line(study.template.texts[RECIPE_PATH])
+def _baseline_levels(study: Study) -> dict[str, Level]:
+    return study.design.baseline_of({name: levels[0] for name, levels in study.factors.items()})
 
 
-def _base_cells(study: Study, cells: Sequence[Trial]) -> dict[str, Trial]:
-    """Map each model's name to its cell that is most like the baseline, the baseline's model first."""
-    names = _recipe_factors(study)
-    standard = study.design.baseline_of({name: levels[0] for name, levels in study.factors.items()})
-
-    def differing(trial: Trial, among: Iterable[str]) -> int:
-        return sum(level_key(trial.levels[name]) != level_key(standard[name]) for name in among)
-
-    groups: dict[str, list[Trial]] = {}
-    for trial in cells:
-        groups.setdefault(_model_name(study, names, trial), []).append(trial)
-    found = {
-        label: min(trials, key=lambda trial: differing(trial, trial.levels))
-        for label, trials in groups.items()
-    }
-    return dict(sorted(found.items(), key=lambda each: differing(each[1], names) > 0))
-
-
-def _cell_of(study: Study, model: str, change: str, trial: Trial) -> RequestedCell:
-    """Convert a trial to a requested cell with all holes filled, including the matched size."""
-    levels = trial.levels
+def _of_one_cell(study: Study) -> MissingAblations:
+    """Return the removed parts of the cell that is most like the baseline, with its sizes and steps."""
+    start = _baseline_levels(study)
+    trial = min(study.cells, key=lambda each: sum(each.levels[name] != start[name] for name in study.factors))
+    levels = dict(trial.levels)
     if (matched := study.design.matched_size) is not None:
         match = study.size_matches.get(trial.id)
         levels[matched.name] = matched.size if match is None or match.size is None else match.size
-    tables = study.template.fill(levels)
-    tables["model"]["recipe"] = trial.settings.model.recipe
+    tables, whole = study.template.fill(levels), trial.settings.model.recipe
+    tables["model"]["recipe"] = whole
     filled = resolve_settings(Template(tables=tables), {}).train.model_dump(mode="json")
     own = trial.settings.train.model_dump(mode="json")
     tables["train"] |= {key: value for key, value in own.items() if value != filled[key]}  # as a ladder does
-    settings = resolve_settings(Template(tables=tables), {})
-    return RequestedCell(model=model, change=change, tables=tables, settings=settings)
+    tables["model"]["recipe"] = f"{{{RECIPE}}}"
+    return MissingAblations(
+        study=study,
+        tables=tables,
+        factors={RECIPE: [whole, *(each.text for each in ablations(parse(whole)))]},
+        recipe=RECIPE,
+        first_part=1,
+        held={
+            name: trial.levels[name]
+            for name in study.factors
+            if name != SEED and len(study.factors[name]) > 1
+        },
+    )
 
 
-def _parts(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
-    """Yield requests for a model without one part of its recipe.
+def _of_all_factors(study: Study) -> MissingAblations:
+    """Return the changes of all factors except those of the task, and the removed parts of the recipe."""
+    template, design, start = study.template, study.design, _baseline_levels(study)
+    named = {name: levels for name, levels in study.factors.items() if name not in (SEED, *design.labels)}
 
-    There is a request for each part. The new recipes are added to `trained`. An argument is a part if
-    removing it adds no parameters. This includes parts that a block has by default.
-    """
-    weights, whole = parameter_count(model.settings), model.recipe
-    without = {recipe.text: "" for recipe in ablations(whole)}
-    for block in {identity(node): node for node in walk(whole.root) if isinstance(node, BlockNode)}.values():
-        for change, other in without_defaults(block).items():
-            without.setdefault(render(_replaced(whole.root, block, other)), change)
-    for text, change in without.items():
-        try:
-            recipe = parse(text)
-        except RecipeError:
-            continue
-        known = change or describe_difference(whole.root, recipe.root)
-        cell = None if recipe.identity in trained else model.changed(RECIPE_PATH, recipe.text, known)
-        if cell is None or parameter_count(cell.settings) > weights or _is_null(model, recipe):
-            continue
-        trained.add(recipe.identity)
-        yield Request(kind="part", change=cell.change, cells=(cell,))
+    def filling(table: str) -> set[str]:
+        paths = [path for path in template.holes if path[0] == table and path != RECIPE_PATH]
+        return {name for path in paths for name in template.names_at(path, named) if name in named}
 
+    fixed = filling("task")
+    others = fixed | filling("model") | filling("train")
+    others |= {other for name in others for other in design.conditions.get(name, ())}
+    recipe = RECIPE
+    while recipe in others:
+        recipe += "_"
 
-def _is_null(model: RequestedCell, recipe: Recipe) -> bool:
-    """Return whether recipes differ only in spans (windows) that are longer than every sequence."""
-    settings = model.settings
-    if settings.task.interface.past or settings.train.curriculum is not None:
-        return False
-    length = sequence_tokens(settings)
+    def filled(levels: Mapping[str, Level]) -> str:
+        inner = {name: level for name, level in levels.items() if name not in others and level != ABSENT}
+        return template.recipe(inner)
 
-    def bounded(node: Value) -> str:
-        for block in walk(node):
-            span = dict(block.arguments).get("span") if isinstance(block, BlockNode) else None
-            if isinstance(block, BlockNode) and isinstance(span, int) and span >= length:
-                others = tuple(each for each in block.arguments if each[0] != "span")
-                node = _replaced(node, block, BlockNode(block.name, others))
-        return identity(node)
+    def changed(name: str, level: Level) -> dict[str, Level]:
+        """Return the baseline with a change. Factors that only this cell has are at their first level."""
+        first = {each: design.baseline_level(each) for each in named}
+        return design.with_absent({**first, name: level})
 
-    return bounded(model.recipe.root) == bounded(recipe.root)
-
-
-def _simpler_blocks(model: RequestedCell, trained: set[str]) -> Iterator[Request]:
-    """Yield requests that replace one block of a model by a simpler block.
-
-    The simpler block is the nearest one that has fewer parameters and no more FLOPs. Arguments that both
-    blocks have keep their values. The new recipes are added to `trained`.
-    """
-    root = model.recipe.root
-    weights, flops = parameter_count(model.settings), step_flops(model.settings)
-    for block in {identity(node): node for node in walk(root) if isinstance(node, BlockNode)}.values():
-        given = dict(block.arguments)
-        for name in spec_of(block.name).simpler:
-            parameters = spec_of(name).parameters
-            if any(each.default is REQUIRED and each.name not in given for each in parameters):
-                continue
-            kept = tuple((each.name, given[each.name]) for each in parameters if each.name in given)
-            cell = model.with_root(_replaced(root, block, BlockNode(name, kept)))
-            if cell is None or not (
-                parameter_count(cell.settings) < weights and step_flops(cell.settings) <= flops
-            ):
-                continue
-            if (own := cell.recipe.identity) not in trained:
-                trained.add(own)
-                yield Request(kind="neighbour", change=cell.change, cells=(cell,))
-            break
-
-
-def _replaced(node: Value, old: BlockNode, new: BlockNode) -> Value:
-    if isinstance(node, BlockNode):
-        return new if identity(node) == identity(old) else node
-    return rebuild(node, [_replaced(part, old, new) for part in children(node)])
-
-
-def _settings(models: Sequence[RequestedCell], cells: Sequence[Trial]) -> Iterator[Request]:
-    """Yield requests for other values of settings that are equal in all cells of the study.
-
-    The learning rate of the baseline comes first: 1/3 and 3 times of it, in the cells of its model. Then
-    follow that rate in all other models, and half and twice the width, depth, length and batch, and another
-    norm, dropout, schedule, weight decay and bound of the gradient.
-    """
-    baseline, *others = models
-    rate, own = baseline.settings.train.optimizer.lr, baseline.recipe.identity
-    rates = [
-        (read_recipe(each.settings.model.recipe).identity, each.settings.train.optimizer.lr) for each in cells
-    ]
-    near = [float(f"{each:.1g}") for each in (rate / 3, 3 * rate)]
-    if len({each for identity, each in rates if identity == own}) == 1:
-        yield from _request("baseline", [baseline], _RATE, near)
-    if others and len({each for _, each in rates}) == 1:
-        yield from _request("setting", others, _RATE, near)
-    for path, choices in _SETTINGS.items():
-        if path == RECIPE_PATH:
-            if len({_depth(read_recipe(trial.settings.model.recipe)) for trial in cells}) == 1:
-                for scale in (0.5, 2.0):
-                    deeper = tuple(cell for model in models if (cell := _at_depth(model, scale)) is not None)
-                    if deeper:
-                        yield Request(kind="setting", change=deeper[0].change, cells=deeper)
-        elif len({repr(_value_at(trial.settings, path)) for trial in cells}) == 1:
-            value = _value_at(models[0].settings, path)
-            if choices is not None:
-                values = [each for each in choices if each != value][:1]
-            elif isinstance(value, int):
-                values = [each for each in (value // 2, 2 * value) if each > 0]
-            elif value is None:
-                values = []
-            else:
-                low, high = value
-                halved = [[min(low, high // 2), high // 2]] if high > 1 else []
-                values = [*halved, [high if low == high else low, 2 * high]]
-            yield from _request("setting", models, path, values)
-
-
-def _request(
-    kind: RequestKind, models: Sequence[RequestedCell], path: KeyPath, values: Iterable[object]
-) -> Iterator[Request]:
-    """Yield a request for each new value of a key of study files, in all models that can have the value."""
-    key = path[-2] if path[-1] == "name" else path[-1]
-    for value in values:
-        change = f"− {key}" if value is None else f"{key} = {value}"
-        cells = tuple(cell for each in models if (cell := each.changed(path, value, change)) is not None)
-        if cells:
-            yield Request(kind=kind, change=change, cells=cells)
-
-
-def _depth(recipe: Recipe) -> int | None:
-    """Return how many layers a recipe has: the repetitions of its block; None without a repetition."""
-    root = recipe.root.body if isinstance(recipe.root, TiedNode) else recipe.root
-    return root.count if isinstance(root, RepeatNode) and isinstance(root.count, int) else None
-
-
-def _at_depth(model: RequestedCell, scale: float) -> RequestedCell | None:
-    whole = model.recipe.root
-    repeat = whole.body if isinstance(whole, TiedNode) else whole
-    layers = _depth(model.recipe)
-    if layers is None or int(layers * scale) < 1 or not isinstance(repeat, RepeatNode):
-        return None
-    other = RepeatNode(int(layers * scale), repeat.body)
-    return model.with_root(TiedNode(other) if isinstance(whole, TiedNode) else other)
-
-
-def _value_at(settings: TrialSettings, path: KeyPath) -> Any:  # noqa: ANN401 -- a setting can be anything
-    found: Any = settings
-    for key in path:
-        found = getattr(found, str(key), None)
-    return found
-
-
-def _more_seeds(study: Study, bases: Mapping[str, Trial], cells: Sequence[Trial]) -> Iterator[Request]:
-    names = _recipe_factors(study)
-    found: list[RequestedCell] = []
-    for trial in cells:
-        model = _model_name(study, names, trial)
-        differing = [
-            f"{name} = {level_name(level)}"
-            for name, level in trial.levels.items()
-            if name not in (*names, SEED) and level_key(level) != level_key(bases[model].levels[name])
-        ]
-        found.append(_cell_of(study, model, ", ".join(differing) or AS_IS, trial))
-    yield Request(kind="seeds", change=plural(SEEDS, "seed"), cells=tuple(found))
-
-
-def _merge_cells(cells: Sequence[RequestedCell]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Merge the tables of all cells into one set of tables with holes.
-
-    Holes replace the values in which the cells differ. Also return each cell's levels, which fill
-    them. Raise MissingError if levels cannot express how the tables differ.
-    """
-    wholes = [{name: _completed(name, cell, cells) for name in TRIAL_TABLES} for cell in cells]
-    merged, levels = deepcopy(wholes[0]), [dict[str, Any]() for _ in cells]
-    taken = {MODEL, CHANGE, SEED}
-    for path, values in _differences(dict(enumerate(wholes)), (), len(cells)):
-        parts = [str(key + 1) if isinstance(key, int) else str(key) for key in path]
-        count = 2 if isinstance(path[-1], int) else 1  # a position in a list is no name by itself
-        while (name := "_".join(parts[-count:])) in taken:
-            count += 1
-        taken.add(name)
-        for cell, value in values.items():
-            levels[cell][name] = value
-        table: Any = merged
-        for key in path[:-1]:
-            table = table[key]
-        is_table = isinstance(next(iter(values.values())), Mapping)
-        table[path[-1]] = {"name": f"{{{name}}}"} if is_table else f"{{{name}}}"
-    return merged, levels
-
-
-def _differences(
-    values: Mapping[int, Any], path: KeyPath, count: int
-) -> Iterator[tuple[KeyPath, Mapping[int, Any]]]:
-    """Yield the paths below `path` at which the cells differ, with the value of each cell that has one.
-
-    `values` has the values at `path` by the number of their cell, of which there are `count`. Tables of
-    several names have labels.
-    """
-    every = list(values.values())
-    has_all = len(values) == count
-    if has_all and all(value == every[0] for value in every):
-        return
-    if all(isinstance(value, str | int | float) for value in every):
-        yield path, values
-    elif has_all and all(isinstance(value, Mapping) for value in every):
-        if len({value.get("name") for value in every}) > 1:
-            yield path, dict(zip(values, _labelled(every), strict=True))
-            return
-        for key in dict.fromkeys(key for value in every for key in value):
-            having = {cell: value[key] for cell, value in values.items() if key in value}
-            yield from _differences(having, (*path, key), count)
-    elif has_all and all(isinstance(value, list) and len(value) == len(every[0]) for value in every):
-        for at in range(len(every[0])):
-            yield from _differences({cell: value[at] for cell, value in values.items()}, (*path, at), count)
-    else:
-        raise MissingError(
-            f"one study file cannot express cells that differ in {'.'.join(map(str, path))}: "
-            "select fewer levels, for example with --set 'factors.task=[\"…\"]'"
-        )
-
-
-def _completed(name: str, cell: RequestedCell, cells: Sequence[RequestedCell]) -> dict[str, Any]:
-    """Return a table of one cell, such as [train], with every key that this table has in any cell.
-
-    Missing keys get default values, so that a hole can express the cells' differences.
-    """
-    table = dict(cell.tables[name])
-    if "name" in table and len({str(each.tables[name].get("name")) for each in cells}) > 1:
-        return table
-    for key in dict.fromkeys(key for each in cells for key in each.tables[name]):
-        if key not in table and (value := _value_at(cell.settings, (name, key))) is not None:
-            if isinstance(value, BaseModel):
-                own = value.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-                value = {"name": getattr(value, "name", None)} | own
-            table[key] = list(value) if isinstance(value, tuple) else value
-    return table
-
-
-def _labelled(tables: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    distinct = [table for at, table in enumerate(tables) if table not in tables[:at]]
-    names = [table["name"] for table in distinct]
-    labels = [
-        name if names.count(name) == 1 else f"{name}-{names[:place].count(name) + 1}"
-        for place, name in enumerate(names)
-    ]
-    return [{"label": labels[distinct.index(table)], **table} for table in tables]
+    whole, factors = filled(start), dict[str, list[Level]]()
+    recipes: dict[str, None] = {whole: None}
+    for name, levels in named.items():
+        own = [each for each in levels if level_key(each) != level_key(design.baseline_level(name))]
+        if name not in others:
+            own = own if start[name] != ABSENT else []
+            recipes |= dict.fromkeys(filled(changed(name, each)) for each in own)
+        else:
+            factors[name] = [design.baseline_level(name), *([] if name in fixed else own)]
+    parts = [each.text for each in ablations(parse(whole)) if each.text not in recipes]
+    tables = {name: dict(template.tables[name]) for name in TRIAL_TABLES}
+    tables["model"]["recipe"] = f"{{{recipe}}}"
+    return MissingAblations(
+        study=study,
+        tables=tables,
+        factors={recipe: [*recipes, *parts], **factors},
+        recipe=recipe,
+        first_part=len(recipes),
+        held={name: start[name] for name in named if name in fixed and len(named[name]) > 1},
+    )

@@ -155,41 +155,32 @@ def missing(
     study: StudyName,
     *,
     write: Annotated[
-        Path | None, typer.Option("--write", metavar="FILE", help="Write a study file with these ablations.")
+        Path | None, typer.Option("--write", metavar="FILE", help="Write a study file with these changes.")
     ] = None,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List missing ablations that a reviewer may request, with the cost of each.
+    """List single changes of a study's baseline that the store lacks, with the cost of each.
 
-    The command looks for parts of the recipes that were never removed, simpler blocks that were never tried,
-    a baseline that has only one learning rate, settings that were never varied, and cells with one seed. It
-    proposes half and twice the width, depth, length and batch size, and another norm, dropout, schedule,
-    weight decay and gradient clipping. Each ablation changes one thing in a model of the study, while all
-    other factors keep the baseline's levels. Times are estimated as in `study plan`.
+    The changes are the other levels of each factor, one at a time, and the baseline's recipe without each of
+    its parts. Factors of the task keep the level of the baseline. Times are estimated as in `study plan`.
     """
     if write is not None and write.exists():
         raise reporting.MissingError(f"expected a new file, got {write}, which exists; choose another name")
     configured = cli.load_settings({"results": results})
     found = reporting.find_missing(cli.open_results(study, results).study)
-    costs = found.costs(configured.store, configured.machine)
+    cells = found.missing_cells(configured.store, configured.machine)
     if as_json:
-        name, seeds, held = found.study.name, found.seeds, found.held
-        print_page("study missing", study=name, seeds=seeds, held=held, requests=costs)
+        print_page("study missing", study=found.study.name, held=found.held, cells=cells)
     else:
-        print_stdout("\n".join(cli.format_missing(found, costs, width=output_width())))
+        print_stdout("\n".join(cli.format_missing(found, cells, width=output_width())))
     if write is None:
         return
-    notes = [
-        f"{cli.request_words(request)}: {', '.join(cli.cost_words([cost]))}"
-        for request, cost in zip(found.requests, costs, strict=True)
-    ]
-    written = _write_study(write, found.study_text(notes))
-    requested = sum(len(cost.trials) for cost in costs)
-    total = plural(len(written.trials), "trial")
-    others = f", {requested} of them new" if requested < len(written.trials) else ""
-    print_stderr(f"{write}: {written.name}, {total}{others}")
-    print_stderr(command_line("study", "plan", str(write)))
+    if not cells:
+        raise reporting.MissingError(f"{write} is not written: the store lacks no change of the baseline")
+    written = _write_study(write, found.study_text(cells))
+    print_stderr(f"{write}: {written.name}, {plural(len(written.trials), 'trial')}")
+    print_stderr(command_line("study", "run", str(write)))
 
 
 @app.command()

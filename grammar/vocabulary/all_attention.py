@@ -41,7 +41,6 @@ def _persistent_attention(
     equation: str,
     section: str,
     *,
-    simpler: tuple[str, ...] = (),
     window_heads: Callable[[int], int] = lambda heads: heads,
     check: Callable[[Settings], str | None] = check_ramp,
 ) -> Spec:
@@ -52,7 +51,6 @@ def _persistent_attention(
         summary=summary,
         equation=equation,
         source=f"{_SOURCE}, {section}",
-        simpler=simpler,
         reach=window_reach,
         window=lambda settings, context: window_from_settings(settings, causal=context.causal).numbers(
             window_heads(as_int(settings, "heads"))
@@ -67,14 +65,12 @@ define(
         "attention over a window of the past and persistent vectors, with one softmax",
         "y = concat_h softmax(q_hᵀ [k_h + u ; √head_width k′_h] / √head_width) [v_h ; √N v′_h] · W_o",
         "section 4.2",
-        simpler=("head_split",),
     ),
     _persistent_attention(
         "attn_split",
         "sum of attention over a window of the past and attention over persistent vectors",
         "y = concat_h (softmax(q_hᵀ (k_h + u) / √head_width) v_h + softmax(q_hᵀ k′_h) √N v′_h) · W_o",
         "section 5.3",
-        simpler=("head_split",),
     ),
     _persistent_attention(
         "head_split",
@@ -91,7 +87,6 @@ define(
         "y = (concat_h softmax(q_hᵀ (k_h + u) / √head_width) v_h + softmax(qᵀ k′) √N v′) · W_o, "
         "q = concat_h q_h",
         "section 5.3",
-        simpler=("head_split",),
     ),
     Spec(
         name="ff_attn",

@@ -27,7 +27,6 @@ define(
         "y_i = concat_h Σ_{j≤i} softmax_j(q_iᵀ k_j / √head_width + Σ_{j<l≤i} log f_l) v_j · W_o",
         source="Lin et al. 2025 (Forgetting Transformer), equations 3 to 6, "
         "without the additions of its Pro form",
-        simpler=("sa",),
         reach=sees_the_past,
         state=lambda settings, _context: as_int(settings, "heads") * (2 * as_int(settings, "head_width") + 1),
     ),
@@ -46,7 +45,6 @@ define(
         equation="y = concat_h (1 − s) norm((softmax(Q₁ K₁ᵀ / √head_width) − λ softmax(Q₂ K₂ᵀ / √head_width))"
         " V_h) · W_o, λ = exp(u₁ · w₁) − exp(u₂ · w₂) + s, s the share",
         source="Ye et al. 2024 (Differential Transformer), equations 1 to 3, one share for all layers",
-        simpler=("sa",),
         reach=sees_everything,
         state=lambda settings, _context: 4 * as_int(settings, "heads") * as_int(settings, "head_width"),
         check=check_turns,

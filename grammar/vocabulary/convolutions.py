@@ -79,7 +79,6 @@ define(
         summary="convolution padded with trained vectors, shared by all such convolutions of equal k",
         equation="y = act(W ∗ [p ; x ; p′] + b)",
         source=_SOURCE,
-        simpler=("conv",),
         reach=_reach,
         window=_kernel_inputs,
     ),
@@ -90,7 +89,6 @@ define(
         summary="convolution with a gate that mixes its output with its input",
         equation="g = hardsig(W₁ ∗ x + b₁); y = (W₀ ∗ x + b₀) ⊙ g + x ⊙ (1 − g)",
         source=_SOURCE,
-        simpler=("conv",),
         reach=_reach,
         window=_kernel_inputs,
     ),
@@ -104,7 +102,6 @@ define(
             "y = u ⊙ x + (1 − u) ⊙ tanh(W₀ ∗ (r ⊙ x) + b₀)"
         ),
         source="Dowdell and Zhang 2019, section 2; Kaiser and Sutskever 2016",
-        simpler=("highway_conv", "conv"),
         reach=_reach_of_two,
         window=lambda settings, context: 2 * _kernel_inputs(settings, context),
     ),

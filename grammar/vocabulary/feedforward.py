@@ -34,7 +34,6 @@ define(
         summary="gated linear unit at each position",
         equation="y = W₂ · (act(W x) ⊙ V x)",
         source="Shazeer 2020 (GLU Variants Improve Transformer), equations 5 and 6",
-        simpler=("ff",),
         reach=sees_itself,
     ),
     Spec(

@@ -62,7 +62,6 @@ def _recurrence(
     equation: str,
     source: str,
     *own: Parameter,
-    simpler: tuple[str, ...] = (),
     state: Callable[[Settings, int, int], int] = lambda _settings, heads, head_width: heads * head_width**2,
     short_conv: int = 0,
     qk_norm: str = "none",
@@ -96,7 +95,6 @@ def _recurrence(
         summary=summary,
         equation=equation,
         source=source,
-        simpler=simpler,
         reach=sees_the_past,
         window=window,
         check=check,
@@ -124,7 +122,6 @@ define(
             boolean("rotate", "whether queries and keys are rotated by position-dependent angles"),
             default=True,
         ),
-        simpler=("linear_attn",),
         output_gate="silu",
         check=lambda settings: (
             odd_width_fault(settings, "rotate=true") if as_bool(settings, "rotate") else None
@@ -136,7 +133,6 @@ define(
         "S_t = diag(α_t) S_{t−1} + k_t v_tᵀ, α_t = max(σ(W₂ W₁ x_t + b)^(1/16), e⁻⁵); "
         "y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊙ silu(W_g x_t) · W_o",
         "Yang et al. 2024 (Gated Linear Attention Transformers), sections 4.1 to 4.4; keys as wide as values",
-        simpler=("linear_attn",),
         output_gate="silu",
     ),
     _recurrence(
@@ -161,7 +157,6 @@ define(
         "gate: Yang, Kautz and Hatamizadeh 2025 (Gated Delta Networks); negative: Grazzi et al. 2025",
         _GATE,
         _NEGATIVE,
-        simpler=("linear_attn",),
         qk_norm="l2",
     ),
     _recurrence(
@@ -173,7 +168,6 @@ define(
         integer("n", "steps of the delta rule per position", (1, 16), 2),
         _GATE,
         _NEGATIVE,
-        simpler=("delta", "linear_attn"),
         convolved=lambda settings, inner: (1 + 2 * as_int(settings, "n")) * inner,
         qk_norm="l2",
     ),
@@ -184,7 +178,6 @@ define(
         "α_t = exp(−min(exp(A_h) softplus(W₂ W₁ x_t + b), 5)); "
         "y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊙ σ(W_g x_t) · W_o",
         "Kimi Team 2025 (Kimi Linear), section 3, with a gate of full rank; decays of fla's safe gate",
-        simpler=("delta",),
         short_conv=4,
         qk_norm="l2",
         output_gate="sigmoid",
@@ -197,7 +190,6 @@ define(
         "y_t = concat_h norm(S_tᵀ q_t + (ρ · q_t ⊙ k̃_t) v_t) ⊙ σ(W_g x_t) · W_o",
         "Peng et al. 2025 (RWKV-7), equations 13 to 20, without token shift and values of the first "
         "layer; the bonus within the norm",
-        simpler=("delta",),
         output_gate="sigmoid",
     ),
     _recurrence(
@@ -209,7 +201,6 @@ define(
         "Beck et al. 2024 (xLSTM), section 2.3, without projections around it; keys are divided by "
         "√head_width",
         FORGET,
-        simpler=("linear_attn",),
         state=lambda _settings, heads, width: heads * (width * (width + 1) + 1),
         output_gate="sigmoid",
     ),
@@ -227,7 +218,6 @@ define(
             (1, 65536),
             16,
         ),
-        simpler=("linear_attn",),
         state=lambda _settings, heads, width: heads * (width + 1) * (2 * width + 1),
         norm="none",
         least_head_width=4,  # a layer norm of two numbers leaves their order alone

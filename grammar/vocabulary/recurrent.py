@@ -17,9 +17,7 @@ _WIDTH = "; the width of the state is the model's d_model"
 """The advice for more layers than a model has, which are meant as a width, as in lstm(64)."""
 
 
-def _recurrent(
-    name: str, summary: str, equation: str, source: str, states: int, *, simpler: tuple[str, ...] = ()
-) -> Spec:
+def _recurrent(name: str, summary: str, equation: str, source: str, states: int) -> Spec:
     return Spec(
         name=name,
         role=Role.MIXER,
@@ -27,7 +25,6 @@ def _recurrent(
         summary=summary,
         equation=equation,
         source=source,
-        simpler=simpler,
         reach=sees_the_past,
         window=lambda settings, context: states * as_int(settings, "layers") * context.width,
     )
@@ -41,7 +38,6 @@ define(
         "y_t = h_t = o⊙tanh(s_t)",
         "Hochreiter and Schmidhuber 1997; forget gate of Gers, Schmidhuber and Cummins 2000",
         2,
-        simpler=("gru",),
     ),
     _recurrent(
         "gru",

@@ -166,7 +166,6 @@ class Spec:
     Tests check the module against these properties. Costs are not stated here: `measured_costs` measures them
     from the module.
 
-    - `simpler` names simpler relatives, the nearest first: they lack a part, and have no new kind of part.
     - `state` returns how many numbers the block keeps for each past token while it generates.
     - `window` returns how many numbers it keeps besides these, for any number of past tokens.
       Without `state` and `window`, a mixer keeps its inputs within its reach.
@@ -185,7 +184,6 @@ class Spec:
     summary: str
     equation: str
     source: str
-    simpler: tuple[str, ...] = ()
     reach: Callable[[Settings, CostContext], Reach]
     state: Callable[[Settings, CostContext], int] | None = None
     window: Callable[[Settings, CostContext], int] | None = None
