@@ -11,9 +11,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    SerializerFunctionWrapHandler,
     ValidationError,
-    model_serializer,
 )
 
 from .datasets import Corpus, Dataset, FileSlice, OwnDataset, SourceFile
@@ -165,16 +163,6 @@ class OwnLayout(_Facts):
     test_share: float = 0.0
     split_names: Texts = ()
     left_out: Texts = ()
-
-    @model_serializer(mode="wrap")
-    def _without_later_keys(self, serialize: SerializerFunctionWrapHandler) -> dict[str, object]:
-        """Serialize these facts, without `split_names` and `left_out` if they are empty.
-
-        Later versions have added these keys. A corpus's name is a hash of all keys, so without them the names
-        of older corpora stay the same.
-        """
-        found = serialize(self)
-        return {key: value for key, value in found.items() if value or key not in ("split_names", "left_out")}
 
 
 class OwnRows(_Facts):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -35,9 +34,6 @@ from .tokenizers import TOKENIZER, TokenizerFile, read_tokenizer
 _MIN_BYTES = 1_000_000
 """Smaller files are not cached, because reading them is faster."""
 
-_MAX_AGE_S = 30 * 24 * 3600
-"""The age after which an unused cache entry is removed."""
-
 
 def _cache_file(folder: Path, table: Mapping[str, Any], task: Mapping[str, Any]) -> Path | None:
     """Return the file that caches the facts about a corpus, or None for small files.
@@ -55,16 +51,6 @@ def _cache_file(folder: Path, table: Mapping[str, Any], task: Mapping[str, Any])
     depends = [code.hexdigest(), os.environ.get(MAX_DATA_VARIABLE), task, states]
     digest = hashlib.sha256(json.dumps(depends, sort_keys=True, default=str).encode()).hexdigest()
     return cache_folder() / f"data-{digest[:32]}.json"
-
-
-def _save(cache: Path, found: OwnCorpus) -> None:
-    """Write the cache file if possible, and delete cache files that were not used for 30 days."""
-    with suppress(OSError):
-        with replacing(cache) as temporary:  # another process never sees half a file
-            temporary.write_text(found.model_dump_json(), encoding="utf-8")
-        for other in cache.parent.glob("data-*.json"):
-            if time.time() - other.stat().st_mtime > _MAX_AGE_S:
-                other.unlink()
 
 
 def corpus_paths(value: object) -> Iterator[str]:
@@ -114,10 +100,7 @@ class OwnCorpus(BaseModel):
     @property
     def paths(self) -> list[str]:
         """The files and folders of the corpus, as the study names them."""
-        if self.facts is None:
-            return []
-        found = json.loads(self.written)
-        return list(corpus_paths(found if self.tokenizer is None else found["corpus"]))
+        return [] if self.facts is None else list(corpus_paths(json.loads(self.written)["corpus"]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return this corpus as a dictionary, with which a study can be loaded later without its files."""
@@ -159,9 +142,7 @@ def _read_corpus(diagnostics: Diagnostics, folder: Path) -> OwnCorpus | None:
     cache = _cache_file(folder, table, diagnostics.data["task"])
     with suppress(OSError, ValueError):  # there is no such file, or it is not valid
         if cache:
-            found = OwnCorpus.model_validate_json(cache.read_bytes())
-            os.utime(cache)  # marks the entry as used, so that `_save` does not delete it by its age
-            return found
+            return OwnCorpus.model_validate_json(cache.read_bytes())
     reader, before = Reader(diagnostics, folder), len(diagnostics.faults)
     read = kind.read(diagnostics, reader, table)
     if read is None or len(diagnostics.faults) > before:
@@ -182,7 +163,8 @@ def _read_corpus(diagnostics: Diagnostics, folder: Path) -> OwnCorpus | None:
         pieces=pieces,
     )
     if cache:
-        _save(cache, found)
+        with suppress(OSError), replacing(cache) as temporary:  # another process never sees half a file
+            temporary.write_text(found.model_dump_json(), encoding="utf-8")
     return found
 
 
@@ -250,13 +232,10 @@ def _names_tokenizer(diagnostics: Diagnostics) -> bool:
 
 
 def _written(diagnostics: Diagnostics) -> str:
-    """Return the entries of `[task]` that name the user's files, as JSON text.
-
-    Without a tokenizer, it is only the corpus table, as in records from before tokenizers were supported.
-    """
+    """Return the entries of `[task]` that name the user's files, as JSON text."""
     task = diagnostics.data["task"]
     named = {key: task[key] for key in ("corpus", "tokenizer") if key in task}
-    return json.dumps(named if "tokenizer" in task else task["corpus"], sort_keys=True, default=str)
+    return json.dumps(named, sort_keys=True, default=str)
 
 
 def own_data_forms() -> Iterator[tuple[str, str, type[StrictModel]]]:

@@ -90,37 +90,59 @@ Read = tuple[OwnFacts, CorpusSummary]
 
 def summarise_rows(rows: Sequence[Row], kind: RowKind, tokens: object) -> CorpusSummary:
     """Summarise labelled rows. `tokens` is the value of `[task] tokens`."""
-    train = [row for row in rows if row.split == "train"]
-    counts = Counter(row.split for row in rows)
-    labels = {split: Counter[str | None]() for split in SPLITS}
-    for row in rows:
-        if not isinstance(row.target, float):
-            labels[row.split].update(row.target if isinstance(row.target, tuple) else (row.target,))
-    kinds = ("symbols",) if kind.aligned else _kinds(tokens)
-    sequences = {split: [row.sequence for row in rows if row.split == split] for split in SPLITS}
-    symbols = {
-        each: {split: _count_symbols(found, each) for split, found in sequences.items()} for each in kinds
-    }
-    lengths = {
-        split: {each: Counter(len(_split(sequence, each)) for sequence in found) for each in kinds}
-        for split, found in sequences.items()
-    }
-    warnings = [*_shared(rows), *_unseen(labels), *_alike(labels), *_conflicting(train), *_unknown(symbols)]
-    notes = [
-        f"{split}: {found[None]:,} of {found.total():,} tokens are not scored"
-        for split, found in labels.items()
-        if found[None]
-    ]
+    splits = {split: [row for row in rows if row.split == split] for split in SPLITS}
+    train, kinds = splits["train"], ("symbols",) if kind.aligned else _kinds(tokens)
+    labels = {split: Counter(chain.from_iterable(map(_classes, found))) for split, found in splits.items()}
+    lengths, symbols = _tally(
+        {split: [(row.sequence,) for row in found] for split, found in splits.items()}, kinds
+    )
     return CorpusSummary(
         unit="row",
-        rows={split: counts[split] for split in SPLITS},
+        rows={split: len(found) for split, found in splits.items()},
         classes={name: count for name, count in labels["train"].most_common() if name is not None},
         lengths=lengths,
         symbols={each: len(found["train"]) for each, found in symbols.items()},
         pieces=_piece_bounds({"train": (word for row in train for word in row.sequence.split())}, tokens),
-        notes=tuple(notes),
-        warnings=tuple(warnings),
+        notes=tuple(
+            f"{split}: {found[None]:,} of {found.total():,} tokens are not scored"
+            for split, found in labels.items()
+            if found[None]
+        ),
+        warnings=(
+            *_shared(splits),
+            *_unseen(labels),
+            *_alike(labels),
+            *_conflicting(train),
+            *_unknown(symbols),
+        ),
     )
+
+
+def _classes(row: Row) -> Sequence[str | None]:
+    """Return the classes of a row, none for a number."""
+    if isinstance(row.target, float):
+        return ()
+    return row.target if isinstance(row.target, tuple) else (row.target,)
+
+
+def _tally(
+    splits: Mapping[str, Sequence[Sequence[str]]], kinds: Iterable[str], end: int = 0
+) -> tuple[dict[str, dict[str, Counter[int]]], dict[str, dict[str, Counter[int | str]]]]:
+    """Return how often each length and each symbol occurs in the rows of each split, by kinds of tokens.
+
+    A row has one text, or the two of a pair, of which the longer one counts.
+    """
+    lengths: dict[str, dict[str, Counter[int]]] = {split: {} for split in splits}
+    symbols: dict[str, dict[str, Counter[int | str]]] = {each: {} for each in kinds}
+    for split, rows in splits.items():
+        for kind, found in symbols.items():
+            found[split], lengths[split][kind] = Counter(), Counter()
+            for row in rows:
+                texts = [_split(text, kind) for text in row]
+                lengths[split][kind][max(map(len, texts)) + end] += 1
+                for text in texts:
+                    found[split].update(text)
+    return lengths, symbols
 
 
 def summarise_text(parts: Mapping[str, bytes], tokens: object) -> CorpusSummary:
@@ -175,26 +197,20 @@ def summarise_pairs(rows: Sequence[Row], tokens: object) -> CorpusSummary:
         for split in ("train", "dev")
         if lost[split]
     ]
-    train, kinds = kept["train"], [each for each in _kinds(tokens) if each == "words"]
+    sides = [row[1:3] for row in kept["train"]]
+    kinds = [each for each in _kinds(tokens) if each == "words"]
+    lengths, symbols = _tally({"train": sides}, kinds, end=1)
     return CorpusSummary(
         unit="pair",
         rows={split: len(kept[split]) for split in SPLITS},
         num_held_out=lost["train"],
-        lengths={
-            "train": {
-                each: Counter(max(len(_split(row[place], each)) for place in (1, 2)) + 1 for row in train)
-                for each in kinds
-            }
-        },
-        symbols={
-            each: len(_count_symbols((row[place] for place in (1, 2) for row in train), each))
-            for each in kinds
-        },
+        lengths=lengths,
+        symbols={each: len(found["train"]) for each, found in symbols.items()},
         pieces=_piece_bounds(
             {
-                "source": (word for row in train for word in row.sequence.split()),
-                "target": (word for row in train for word in row.target.split()),
-                "both": (word for row in train for side in row[1:3] for word in side.split()),
+                "source": (word for source, _ in sides for word in source.split()),
+                "target": (word for _, target in sides for word in target.split()),
+                "both": (word for row in sides for side in row for word in side.split()),
             },
             tokens,
         ),
@@ -236,10 +252,6 @@ def _split(sequence: str, kind: str) -> Sequence[int | str]:
     return split_words(sequence) if kind == "words" else sequence.split()
 
 
-def _count_symbols(sequences: Iterable[str], kind: str) -> Counter[int | str]:
-    return Counter(chain.from_iterable(_split(sequence, kind) for sequence in sequences))
-
-
 def _alike(labels: Mapping[str, Counter[str | None]]) -> Iterable[str]:
     """Yield warnings for classes that are probably one class, or a missing value."""
     classes, alike = sum(labels.values(), Counter[str | None]()), dict[str, list[str]]()
@@ -276,13 +288,13 @@ def _unknown(symbols: Mapping[str, Mapping[str, Counter[int | str]]]) -> Iterabl
                 yield f"{split}: {share} are not in train, so the model cannot know them"
 
 
-def _shared(rows: Sequence[Row]) -> Iterable[str]:
-    keys = {split: Counter[bytes]() for split in SPLITS}
-    for row in rows:
-        keys[row.split][source_key(row.sequence)] += 1
+def _shared(splits: Mapping[str, Sequence[Row]]) -> Iterable[str]:
+    """Yield warnings for rows of dev and test that are also in another split."""
+    keys = {split: [source_key(row.sequence) for row in rows] for split, rows in splits.items()}
     for split, other in (("dev", "train"), ("test", "train"), ("test", "dev")):
-        if shared := sum(count for key, count in keys[split].items() if key in keys[other]):
-            yield f"{split}: {shared:,} of {plural(keys[split].total(), 'row')} are also in {other}"
+        known = set(keys[other])
+        if shared := sum(key in known for key in keys[split]):
+            yield f"{split}: {shared:,} of {plural(len(keys[split]), 'row')} are also in {other}"
 
 
 def _unseen(labels: Mapping[str, Counter[str | None]]) -> Iterable[str]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from codecs import BOM_UTF8
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from ..catalog.datasets import CorpusError, HeldOutFractions
+from ..catalog.datasets import HeldOutFractions
 from ..catalog.own_corpora import SPLITS, OwnCounts, OwnDocuments, OwnPart, OwnShards, OwnText
 from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel
@@ -176,67 +176,73 @@ def _read_documents(diagnostics: Diagnostics, reader: Reader, table: Mapping[str
     named = diagnostics.validate(_Documents, CORPUS, table)
     if named is None:
         return None
-    sources = named.documents
     held_out = {split: given for split in SPLITS[1:] if isinstance(given := getattr(named, split), str)}
-    files = [_digests(reader, source.path, "documents") for source in sources]
+    files = [_digests(reader, source.path, "documents") for source in named.documents]
     of_splits = {split: _digests(reader, path, split) for split, path in held_out.items()}
-    shares = {split: getattr(named, split) for split in SPLITS[1:] if split not in held_out}
     if None in files or None in of_splits.values():
-        return None
-    drawn = HeldOutFractions(dev=shares.get("dev", 0.0), test=shares.get("test", 0.0))
-    before, counts = len(diagnostics.faults), Counter[str]()
-    found, lengths = list[OwnShards](), Counter[int]()
-    for source, digests in zip(sources, files, strict=True):
-        documents, size = Counter[str](), 0
-        for text in _texts(reader, digests or (), named.text, "documents"):
-            split = drawn.split_of(text)
-            documents[split] += 1
-            if split == "train":
-                count = len(text.encode())
-                size += count
-                lengths[count + 1] += 1  # with the end of the document
-        counts += documents
-        found.append(
-            OwnShards(files=digests or (), weight=source.weight, documents=documents["train"], bytes=size)
-        )
-    for split, digests in of_splits.items():
-        counts[split] = sum(1 for _ in _texts(reader, digests or (), named.text, split))
-    if len(diagnostics.faults) > before:
-        return None
-    rows = {split: counts[split] for split in SPLITS}
-    lacking = [split for split, count in rows.items() if not count]
-    lacking += [source.path for source, each in zip(sources, found, strict=True) if not each.documents]
-    if lacking:
-        reader.report(
-            f"expected documents in every split and from every path, got none for {' and '.join(lacking)}; "
-            f"{plural(sum(rows.values()), 'document')} in all"
-        )
         return None
     facts = OwnDocuments(
         column=named.text,
-        sources=tuple(found),
+        sources=tuple(
+            OwnShards(files=digests or (), weight=source.weight, documents=0, bytes=0)
+            for source, digests in zip(named.documents, files, strict=True)
+        ),
         dev=of_splits.get("dev") or (),
         test=of_splits.get("test") or (),
-        dev_share=drawn.dev,
-        test_share=drawn.test,
-        rows=OwnCounts(**rows),
+        dev_share=0.0 if isinstance(named.dev, str) else named.dev,
+        test_share=0.0 if isinstance(named.test, str) else named.test,
+        rows=OwnCounts(train=0, dev=0, test=0),
     )
-    return facts, CorpusSummary(unit="document", rows=rows, lengths={"train": {"characters": lengths}})
+    before, rows, lengths = len(diagnostics.faults), Counter[str](), [Counter[int]() for _ in facts.sources]
+    for place, split, text in iter_documents(facts, reader.files.__getitem__, reader.report):
+        rows[split] += 1
+        if split == "train":
+            lengths[place][len(text.encode())] += 1
+    if len(diagnostics.faults) > before:
+        return None
+    lacking = [split for split in SPLITS if not rows[split]]
+    lacking += [source.path for source, each in zip(named.documents, lengths, strict=True) if not each]
+    if lacking:
+        reader.report(
+            f"expected documents in every split and from every path, got none for {' and '.join(lacking)}; "
+            f"{plural(rows.total(), 'document')} in all"
+        )
+        return None
+    sources = [
+        source.model_copy(
+            update={"documents": each.total(), "bytes": sum(size * count for size, count in each.items())}
+        )
+        for source, each in zip(facts.sources, lengths, strict=True)
+    ]
+    facts = facts.model_copy(update={"sources": tuple(sources), "rows": OwnCounts(**rows)})
+    with_ends = Counter({size + 1: count for size, count in sum(lengths, Counter[int]()).items()})
+    counts = {split: rows[split] for split in SPLITS}
+    return facts, CorpusSummary(unit="document", rows=counts, lengths={"train": {"characters": with_ends}})
 
 
-def iter_documents(path: Path, column: str) -> Iterator[str]:
-    """Yield the texts of a Parquet file, except blank ones.
+def iter_documents(
+    facts: OwnDocuments, find: Callable[[str], Path], report: Callable[[str], object]
+) -> Iterator[tuple[int, str, str]]:
+    """Yield all documents, except blank ones, with the place of their source and their split.
 
-    A file may be large, since it is never in memory as a whole. Raise CorpusError for an invalid file.
+    A file may be large, since it is never in memory as a whole. `find` returns the path of the file with a
+    SHA-256; `report` gets a message for each file that cannot be read to its end.
     """
-    for batch in iter_parquet(path, [column]):
-        if isinstance(batch, FaultyValueError):
-            raise CorpusError(f"{path}: {batch}")
-        for text in batch[0]:
-            if not isinstance(text, str | None):
-                raise CorpusError(f"{path}: column {column}: expected texts, got {shown(text)}")
-            if text and text.strip():
-                yield text
+    shares = HeldOutFractions(dev=facts.dev_share, test=facts.test_share)
+    parts = [(place, "", source.files) for place, source in enumerate(facts.sources)]
+    for place, own_split, files in (*parts, (0, "dev", facts.dev), (0, "test", facts.test)):
+        for path in map(find, files):
+            for batch in iter_parquet(path, [facts.column]):
+                if isinstance(batch, FaultyValueError):
+                    report(f"{path}: {batch}")
+                    break
+                texts = [text for text in batch[0] if text is not None]
+                if odd := [text for text in texts if not isinstance(text, str)]:
+                    report(f"{path}: column {facts.column}: expected texts, got {shown(odd[0])}")
+                    break
+                for text in texts:
+                    if text.strip():
+                        yield place, own_split or shares.split_of(text), text
 
 
 def _digests(reader: Reader, name: str, key: str) -> tuple[str, ...] | None:
@@ -248,14 +254,4 @@ def _digests(reader: Reader, name: str, key: str) -> tuple[str, ...] | None:
         reader.report(f"expected a file that ends in {_FORM}, or a folder with such files, got {got}", key)
         return None
     found = [reader.digest(each, key) for each in files]
-    digests = tuple(each for each in found if each is not None)
-    return digests if len(digests) == len(found) else None
-
-
-def _texts(reader: Reader, digests: tuple[str, ...], column: str, key: str) -> Iterator[str]:
-    for digest in digests:
-        path = reader.files[digest]
-        try:
-            yield from iter_documents(path, column)
-        except CorpusError as error:
-            reader.report(str(error), key)
+    return None if None in found else tuple(filter(None, found))

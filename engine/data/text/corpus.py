@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ....studies.catalog.datasets import Corpus, CorpusError, HeldOutFractions, SourceFile, dataset_code
+from ....studies.catalog.datasets import Corpus, SourceFile, dataset_code
 from ....studies.catalog.own_corpora import OwnDocuments, own_name, own_source, tokenizer_dataset
 from ....studies.catalog.tasks import LanguageModelSettings, corpus_of_task
 from ....studies.own_data.texts import iter_documents
@@ -212,17 +212,16 @@ def _write_documents(
 
 def _iter_documents(documents: OwnDocuments, folder: Path) -> Iterator[tuple[str, str]]:
     """Yield the documents of all files, each with the name of its split; those for training come first."""
-    shares = HeldOutFractions(dev=documents.dev_share, test=documents.test_share)
-    sources = zip(_train_names(documents), (each.files for each in documents.sources), strict=True)
-    for name, files in (*sources, ("dev", documents.dev), ("test", documents.test)):
-        for sha256 in files:
-            path = find_own_file(documents.dataset, sha256, folder)
-            try:
-                for text in iter_documents(path, documents.column):
-                    split = shares.split_of(text) if name not in ("dev", "test") else name
-                    yield (name if split == "train" else split), text
-            except CorpusError as error:
-                raise DataError(str(error)) from error
+
+    def find(sha256: str) -> Path:
+        return find_own_file(documents.dataset, sha256, folder)
+
+    def refuse(message: str) -> None:
+        raise DataError(message)
+
+    names = _train_names(documents)
+    for place, split, text in iter_documents(documents, find, refuse):
+        yield (names[place] if split == "train" else split), text
 
 
 def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:

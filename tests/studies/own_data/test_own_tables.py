@@ -342,12 +342,6 @@ def test_splits_are_chosen_by_their_names(folder):
     assert "sft, got train_sft, validation_matched, validation_odd" in message
 
 
-def test_a_corpus_without_the_later_keys_keeps_its_name(folder):
-    facts, _ = rows_of(folder, {"path": "my.csv"})
-    assert not {"split_names", "left_out"} & facts.layout.model_dump().keys()
-    assert '"left_out"' not in facts.model_dump_json()
-
-
 def test_tokens_labelled_minus_100_or_null_are_no_class(folder):
     labels = [["B", -100, "O"], ["O", None, "B"], ["O", "B", "-100"]] * 20
     rows = [{"text": ["a", str(n), "c"], "label": each} for n, each in enumerate(labels)]
