@@ -22,7 +22,6 @@ from ..reporting.manuscript.paper_file import PaperNumber
 from ..reporting.missing_ablations import MissingCell
 from ..reporting.paper import PaperSheet
 from ..reporting.recipes.breakdown import RecipeCosts
-from ..reporting.search.noise import NoiseFloor
 from ..storage.store_upkeep import Finding, Forgotten, StoreCheck
 from ..storage.trial_files import CheckpointNote
 from ..studies.planning.memory_estimates import StepMemory
@@ -330,13 +329,6 @@ _PAGES: Sequence[tuple[str, Any]] = (
     ),
     _page("study query", "The rows of the result. Each row maps columns to values.", rows=_Rows),
     _page(
-        "study noise",
-        "For each metric, the smallest difference that a study can detect. The entry of a metric is null if "
-        "no cell has two seeds.",
-        study=str,
-        noise=Mapping[str, NoiseFloor | None],
-    ),
-    _page(
         "study importance",
         "The share of each dimension of a search, the largest first. `points` is the number of ranked "
         "points from which the shares are estimated.",
@@ -360,11 +352,6 @@ _PAGES: Sequence[tuple[str, Any]] = (
         tuned=int,
         stored=int,
         left=Mapping[str, str],
-    ),
-    _page(
-        "probe compare",
-        "Differences between each model's outputs and a baseline's.",
-        differences=_Rows,
     ),
     _page(
         "model list",

@@ -7,11 +7,10 @@ the rows of one table or figure. `kinds` has a module for each kind of table and
 more claims. `page` is the report of a study, and `serve` shows it while the study runs. `manuscript` writes
 the results of several studies for one's own paper.
 
-`scores` normalises the metrics of several tasks to one scale. `paper` has a paper's own tables, and our
-results for it. `recipes` shows what a recipe costs, and `search` what a search found. `statistics` has
-tests and intervals of few seeds. `outcomes` loads the latest attempts with their provenance.
-`output_comparison` tests whether written outputs differ. `missing_ablations` finds the ablations that a
-study lacks. `kept_models` lists the models in the store. `sql` runs queries over rows.
+`paper` has a paper's own tables, and our results for it. `recipes` shows what a recipe costs, and `search`
+what a search found. `statistics` has tests and intervals of few seeds. `outcomes` loads the latest attempts
+with their provenance. `missing_ablations` finds the ablations that a study lacks. `kept_models` lists the
+models in the store. `sql` runs queries over rows.
 """
 
 from ..lazy_exports import lazy_exports

@@ -4,7 +4,6 @@ from .claims.verdicts import Verdict as Verdict
 from .claims.verdicts import select_claims as select_claims
 from .curves.curve import Curve as Curve
 from .curves.curve import CurveError as CurveError
-from .output_comparison import compare_outputs as compare_outputs
 from .page import report as report
 from .paper import tables_of_paper as tables_of_paper
 from .recipes.display import RecipeComparison as RecipeComparison
@@ -37,7 +36,6 @@ from .manuscript.files import write_paper as write_paper
 from .manuscript.paper_file import read_manuscript as read_manuscript
 from .missing_ablations import MissingError as MissingError
 from .missing_ablations import find_missing as find_missing
-from .outcomes import complete_outcomes as complete_outcomes
 from .outcomes import load_outcomes as load_outcomes
 from .outcomes import old_values_sentences as old_values_sentences
 from .outcomes import provenance as provenance
@@ -50,8 +48,6 @@ from .paper import studies_of_paper as studies_of_paper
 from .recipes.display import compare_recipes as compare_recipes
 from .recipes.display import show_recipe as show_recipe
 from .results import last_run_note as last_run_note
-from .search.noise import NoiseFloor as NoiseFloor
-from .search.noise import noise_floors as noise_floors
 from .search.noise import plan_sentences as plan_sentences
 from .search.promotion import PromotionError as PromotionError
 from .search.promotion import baseline_lead as baseline_lead

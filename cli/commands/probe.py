@@ -6,7 +6,7 @@ import signal
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,7 +15,7 @@ from ...studies.text.errors import command_line
 from ...studies.text.units import WIDTH, plural
 from ..json_output import print_page
 from ..options import JsonOption, ResultsOption, number_option
-from ..output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG_INPUT, print_stderr, print_stdout
+from ..output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG_INPUT, print_stderr
 from .study import StudyName
 
 if TYPE_CHECKING:
@@ -93,53 +93,6 @@ def lm_eval(
     found = opened.evaluate(tasks, None if folder is None else Path(folder))
     if any(probed.failed for _, probed in _print_probes(opened.study, found)):
         raise typer.Exit(EXIT_FAILED)
-
-
-@app.command()
-def compare(
-    study: StudyName,
-    *,
-    baseline: Annotated[
-        list[str],
-        typer.Option(
-            "--baseline",
-            metavar="FACTOR=LEVEL",
-            help="Use the trials with this factor level as the baseline. Repeatable.",
-        ),
-    ],
-    tuned: Annotated[
-        bool,
-        typer.Option(
-            "--tuned",
-            help="Compare the outputs of tuned decoding, which `probe run` stores, instead of those that the "
-            "training stored.",
-        ),
-    ] = False,
-    tokenizer: Annotated[
-        Literal["13a", "intl", "char", "zh", "none"],
-        typer.Option("--tokenizer", help="The tokenisation of sacreBLEU."),
-    ] = "13a",
-    results: ResultsOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Test by paired bootstrap whether a study's stored translations differ from those of a baseline.
-
-    Like sacrebleu --paired-bs, the command compares each trial's outputs with those of the baseline trial of
-    the same seed, for the same lines. It prints BLEU, the mean and 95 % interval of BLEU over the resamples,
-    and the difference from the baseline with its p-value.
-    """
-    opened = cli.open_results(study, results)
-    differences = reporting.compare_outputs(
-        opened.study,
-        opened.store,
-        baseline,
-        tuned=tuned,
-        tokenizer=tokenizer,
-    )
-    if as_json:
-        print_page("probe compare", differences=differences.to_dicts())
-    else:
-        print_stdout(cli.format_answer(differences.drop("trial", "baseline_trial"), "rich"))
 
 
 def _open_with_weights(name: str, store: storage.Store) -> reporting.StudyResults:

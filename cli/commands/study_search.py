@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,7 +11,7 @@ import typer
 from ... import cli, reporting, studies, tracking
 from ...storage.files import write_file
 from ...studies.text.errors import StudyError, command_line
-from ...studies.text.units import degrees_of_freedom, plural
+from ...studies.text.units import plural
 from ..json_output import print_page
 from ..options import JsonOption, OverridesOption, ResultsOption, number_option
 from ..output import EXIT_WRONG_INPUT, output_width, print_stderr, print_stdout
@@ -181,40 +180,6 @@ def missing(
     written = _write_study(write, found.study_text(cells))
     print_stderr(f"{write}: {written.name}, {plural(len(written.trials), 'trial')}")
     print_stderr(command_line("study", "run", str(write)))
-
-
-@app.command()
-def noise(study: StudyName, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
-    """Print, for each metric and task, the smallest difference between two cells that a study can detect.
-
-    A claim on two cells, tested at 5 %, finds a true difference of this size in 80 % of all cases. It often
-    misses smaller differences, so two cells without a significant difference can still differ. Claims on
-    factors with more levels pool more cells, and find smaller ones. The best of many points leads even if all
-    points are equally good, so its lead alone proves nothing.
-    """
-    opened = cli.open_results(study, results)
-    found, course = opened.study, opened.store.metric_course
-    rows = studies.study_outcomes(found, opened.store.trials())
-    floors = reporting.noise_floors(found, reporting.complete_outcomes(rows, course, found))
-    if as_json:
-        print_page("study noise", study=found.name, noise=floors)
-        return
-    if not floors:
-        reason = "its tables show only costs" if found.tables or found.search else "it has no [[table]]"
-        print_stdout(f"{found.name} compares no metric: {reason}")
-    for name, floor in floors.items():
-        line = f"{name}: unknown, as no cell has two seeds yet"
-        if floor is not None and not floor.sd:
-            line = f"{name}: unknown, as the seeds of each of {floor.cells} cells have one value"
-        elif floor is not None:
-            metric = studies.find_metric(floor.metric)
-            seeds, cells = plural(floor.seeds, "seed"), plural(floor.cells, "cell")
-            line = (
-                f"{name}: {seeds} can detect differences of {metric.format(floor.difference)} or more (t test"
-                f" paired by seed, as in claims, at 5 % with power 80 % and"
-                f" {degrees_of_freedom([floor.degrees])}; s.d. {metric.format(floor.sd)} over {cells})"
-            )
-        print_stdout("\n".join(wrap(line, output_width(), subsequent_indent="  ")))
 
 
 @app.command()

@@ -1,9 +1,8 @@
 """Statistics on a search's points.
 
 A point is a combination of values that the search tried, with all its trials. `studies.searches` defines the
-points. `noise` estimates how much of the best points' lead is noise, and which differences the spread over
-seeds hides. `promotion` writes the study that confirms the best points on fresh seeds, and the study of the
-path to the best point.
+points. `noise` estimates how much of the best points' lead is noise. `promotion` writes the study that
+confirms the best points on fresh seeds.
 """
 
 from ...lazy_exports import lazy_exports

@@ -9,23 +9,17 @@ on how points are chosen, since each has its own noise.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-import polars as pl
-
-from ...studies.catalog.metrics import COSTS, MODEL_COSTS, Metric, find_metric, is_target
-from ...studies.planning.final_values import ValueStatus, smallest_step, trial_values
-from ...studies.resolve.trial import settings_from_json, trial_id
+from ...studies.catalog.metrics import Metric
 from ...studies.schema.search_settings import SearchObjective
 from ...studies.searches.points import FoundPoint, SearchPoints
 from ...studies.study import Study
 from ...studies.text.units import plural
 from ..statistics.decided_differences import SIGNIFICANCE_LEVEL
-from ..statistics.estimates import POWER, detectable, sample_sd
-from ..statistics.pooled_differences import pooled_variance
+from ..statistics.estimates import detectable, sample_sd
 from .promotion import FRESH_SEEDS, find_baseline
 
 LEVEL = 0.95
@@ -178,106 +172,3 @@ def chance_lead(count: int, seeds: int, other: int, degrees: int) -> float:
 
 def _digits(value: float, metric: Metric) -> str:
     return f"{value:,.{metric.decimals + 1}f}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoiseFloor:
-    """The smallest difference between two cells that a claim detects with a chance of POWER.
-
-    Each cell has `seeds` seeds. It is estimated from the paired differences of all `cells` with several
-    seeds; `sd` is the standard deviation of one value. `degrees` are those of the claim's t test, which may
-    pool fewer cells.
-    """
-
-    metric: str
-    sd: float
-    cells: int
-    degrees: int
-    seeds: int
-    difference: float
-    level: float = SIGNIFICANCE_LEVEL
-    power: float = POWER
-
-
-def noise_floors(study: Study, outcomes: pl.DataFrame) -> dict[str, NoiseFloor | None]:
-    """Estimate the smallest difference that a study can detect, for each metric that it compares.
-
-    Each task has its own estimate if several tasks have one. The estimate is None if no cell has several
-    seeds. Costs are left out, since they hardly depend on the seed.
-    """
-    found: dict[str, NoiseFloor | None] = {}
-    frames = outcomes.partition_by("task", maintain_order=True)
-    pooled = [_fewest_pooled(study, set(frame["trial"])) for frame in frames]
-    for name in study.metrics:
-        if name in {*COSTS, *MODEL_COSTS} or is_target(name):
-            continue
-        floors = {
-            f"{name} on {frame['task'][0]}": floor
-            for frame, cells in zip(frames, pooled, strict=True)
-            if (floor := noise_floor(frame, name, max(len(study.seeds), 1), cells))
-        }
-        found |= floors if len(floors) > 1 else {name: next(iter(floors.values()), None)}
-    return found
-
-
-def _fewest_pooled(study: Study, trials: Collection[str]) -> int | None:
-    """Return how many cells have the variance of a claim on two cells that differ in one factor, at least.
-
-    Return None if it is that of all cells, as in a search or a design that is no grid.
-    """
-    if study.search is not None or not study.design.is_grid:
-        return None
-    cells = {trial.cell for trial in study.cells if trial.id in trials}
-    sizes = Counter(cell - {level} for cell in cells for level in cell)
-    return min((size for size in sizes.values() if size > 1), default=None)
-
-
-def noise_floor(
-    outcomes: pl.DataFrame, metric: str, seeds: int, pooled_cells: int | None = None
-) -> NoiseFloor | None:
-    """Estimate the smallest difference between two cells with `seeds` seeds that a claim detects.
-
-    The claim pools the variance of `pooled_cells` cells, by default all. Return None if no cell in `outcomes`
-    has several seeds. Trainings that the column DIVERGED marks do not count.
-    """
-    found = trial_values("", outcomes["trial"], outcomes, metric)
-    known = outcomes.select("settings", "seed", found["value"]).filter(found["status"] == ValueStatus.DONE)
-    cells: dict[str, dict[int, float]] = {}
-    for settings, seed, value in known.iter_rows():
-        cells.setdefault(cell_of(settings), {})[seed] = value
-    several = [cell for cell in cells.values() if len(cell) > 1]
-    if not several:
-        return None
-    pool = pooled_variance(several)
-    if pool is not None:
-        variance, degrees = pool.variance, pool.degrees
-    else:  # a single cell varies, or cells share no seeds
-        sd, count = max((sample_sd([*cell.values()]) or 0.0, len(cell)) for cell in several)
-        variance, degrees = 2 * sd**2, count - 1
-    if pool is not None or variance:  # rounding adds some
-        variance = max(variance, 2 * _step(metric, known["settings"][0]) ** 2 / 12)
-    if pooled_cells is not None:
-        degrees = min(degrees, (pooled_cells - 1) * (seeds - 1))
-    return NoiseFloor(
-        metric=metric,
-        sd=math.sqrt(variance / 2),
-        cells=len(several),
-        degrees=degrees,
-        seeds=seeds,
-        difference=detectable(math.sqrt(variance / seeds), degrees, SIGNIFICANCE_LEVEL),
-    )
-
-
-def _step(metric: str, settings: str) -> float:
-    try:
-        return smallest_step(find_metric(metric), settings_from_json(settings))
-    except (ValueError, KeyError):  # a metric of a plug-in that is not loaded
-        return smallest_step(find_metric(metric), None)
-
-
-def cell_of(settings: str) -> str:
-    """Return a key for settings that differ only in the seed or in the version of activemem."""
-    try:
-        return trial_id(settings_from_json(settings).with_seed(0))
-    except (ValueError, KeyError):  # a metric of a plug-in that is not loaded
-        return "".join(part for part in settings.split(",") if not part.strip().startswith('"seed":'))

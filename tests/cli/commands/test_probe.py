@@ -17,7 +17,7 @@ from activemem.engine.probes import EvaluationError, evaluate_study, tuning
 from activemem.storage import Store
 
 from ...engine.probes.probe_factories import LUONG, NAIVE, STACK, make_study, store_outcomes
-from ...engine.translation_factories import PLAIN, SEQ2SEQ, register_numbers, translation_text
+from ...engine.translation_factories import PLAIN, register_numbers, translation_text
 
 SHOWN = """
 [[table]]
@@ -233,23 +233,6 @@ def test_a_sigterm_ends_decoding_as_ctrl_c_does(run, monkeypatch):
     assert result.exit_code == 130
     assert "Continue: activemem probe run numbers.toml" in result.stderr.splitlines()[-1]
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-
-
-def test_translations_are_compared_with_those_of_a_baseline(run, monkeypatch, golden):
-    a_trained_translation(monkeypatch, PLAIN, SEQ2SEQ)
-    asked = ("probe", "compare", "numbers.toml", "--baseline", f"model={PLAIN}")
-    base, other = json.loads(run(*asked, "--json").stdout)["differences"]
-    assert (base["model"], base["p_value"], other["baseline_trial"]) == (PLAIN, None, base["trial"])
-    assert other["bleu_difference"] == other["bleu"] - base["bleu"]
-    assert 0 < other["p_value"] <= 1
-    shown = run(*asked)
-    assert (shown.exit_code, shown.stderr) == (0, "")
-    assert "p_value" in shown.stdout
-    again = json.loads(run(*asked, "--tokenizer", "char", "--json").stdout)["differences"]
-    assert again[1]["bleu"] != other["bleu"]
-    untuned = run(*asked, "--tuned")
-    assert (untuned.stdout, untuned.exit_code) == ("", 2)
-    golden(untuned.stderr)
 
 
 def test_a_folder_of_tasks_that_is_missing_is_named(tmp_path, golden):
