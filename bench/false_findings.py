@@ -5,10 +5,6 @@ python bench/false_findings.py [DRAWS]
 The script draws a baseline and several changes with a few paired seeds, and counts the columns with any
 significant difference. In the last two columns the first change has an effect of three standard deviations.
 It is tested with the pooled variance and with the variance of its own pairs, both with Holm's correction.
-
-A second table adds seeds until every difference is decided, like `study run --until-decided` for a table with
-a smallest difference. It counts false stars, and large differences that are called small. Its last columns
-count correct decisions on a real and on an absent difference, with the mean number of seeds.
 """
 
 from __future__ import annotations
@@ -19,26 +15,17 @@ from itertools import combinations
 
 import numpy as np
 
-from activemem.reporting.statistics.decided_differences import (
-    DecidedDifference,
-    decide,
-    differences_at_looks,
-)
 from activemem.reporting.statistics.estimates import holm_adjusted
 from activemem.reporting.statistics.pooled_differences import (
     Difference,
     differences_between,
 )
-from activemem.studies.claims.interim_tests import looks
 
 LEVEL = 0.05
 SEEDS = (2, 3, 5, 10)
 CHANGES = (1, 2, 4, 8)
 SEED_DEVIATION = 1.0
 EFFECT = 3.0  # standard deviations of a value
-MOST = {2: 8, 3: 12, 5: 12, 10: 15}  # seeds after all are added, by those before
-GROWING = 4  # changes of a column to which seeds are added
-MARGIN = 2.0  # the smallest difference that matters, in standard deviations of a value
 
 
 def deviations(changes: int) -> dict[str, list[float]]:
@@ -82,70 +69,11 @@ def not_bold(cells: list[dict[int, float]]) -> bool:
     return any(p is not None and p < LEVEL for p in _corrected(compared))
 
 
-def decided(
-    rng: np.random.Generator, first: int, spread: list[float], effects: list[float]
-) -> list[tuple[DecidedDifference, int]]:
-    """Add seeds until each change is decided or at its limit; return each decision and number of seeds."""
-    counts = looks(first, MOST[first])
-    shared = rng.normal(0, SEED_DEVIATION, counts[-1])
-    cells = [
-        shared + effect + rng.normal(0, deviation, counts[-1])
-        for effect, deviation in zip([0.0, *effects], spread, strict=True)
-    ]
-    reached = [1] * len(effects)
-    while True:
-        grown = [
-            [dict(enumerate(cell[:count].tolist())) for count in counts[:most]]
-            for cell, most in zip(cells, [max(reached), *reached], strict=True)
-        ]
-        pairs = [(number + 1, 0) for number in range(len(effects))]
-        known = decide(differences_at_looks(grown, pairs, counts, MARGIN)[0], counts)
-        open_ = [
-            number
-            for number, each in enumerate(known)
-            if not each.is_decided and reached[number] < len(counts)
-        ]
-        if not open_:
-            return [(each, counts[number - 1]) for each, number in zip(known, reached, strict=True)]
-        for number in open_:
-            reached[number] += 1
-
-
-def print_added(draws: int) -> None:
-    """Print the table of studies with added seeds."""
-    spreads = {name: spread for name, spread in deviations(GROWING).items() if name != "baseline 3 times"}
-    print(
-        "| seeds | looks | "
-        + " | ".join(f"wrong star, {name}" for name in spreads)
-        + " | "
-        + " | ".join(f"wrong ≈, {name}" for name in spreads)
-        + " | starred, 3 s.d. | ≈, no difference |"
-    )
-    print("| --: | :-- |" + " --: |" * (2 * len(spreads) + 2))
-    for first in SEEDS:
-        rng, rates = np.random.default_rng(first), list[str]()
-        for effect in (0.0, MARGIN):
-            for spread in spreads.values():
-                ends = (decided(rng, first, spread, [effect] * GROWING) for _ in range(draws))
-                wrong = sum(
-                    any(each.is_within if effect else each.differs for each, _ in column) for column in ends
-                )
-                rates.append(f"{wrong / draws:.1%}")
-        for effects in ([EFFECT, 0.0, 0.0, 0.0], [0.0, EFFECT, EFFECT, EFFECT]):
-            ends = [decided(rng, first, spreads["equal"], effects)[0] for _ in range(draws)]
-            right = sum(each.differs if effects[0] else each.is_within for each, _ in ends) / draws
-            rates.append(f"{right:.0%} with {sum(count for _, count in ends) / draws:.1f}")
-        looked = ", ".join(map(str, looks(first, MOST[first])))
-        print(f"| {first} | {looked} | " + " | ".join(rates) + " |", flush=True)
-
-
 def main() -> None:
     """Print the tables."""
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     rng = np.random.default_rng(0)
     print_fixed(rng, draws)
-    print()
-    print_added(draws)
 
 
 def print_fixed(rng: np.random.Generator, draws: int) -> None:

@@ -15,7 +15,7 @@ import sys
 import numpy as np
 
 from activemem.reporting.claims.hypothesis_test import paired_test
-from activemem.reporting.statistics.decided_differences import look_level
+from activemem.reporting.statistics.look_levels import look_level
 from activemem.reporting.statistics.pooled_differences import Values, pooled_variance
 from activemem.studies.claims.interim_tests import looks
 

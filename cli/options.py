@@ -121,8 +121,7 @@ class RunOptions:
         bool,
         _claim_option(
             "--until-decided",
-            help="After the run, add seeds until all claims, and all differences in tables with "
-            "smallest_difference, are decided. Needs `max_seeds` in `[study]`.",
+            help="After the run, add seeds until all claims are decided. Needs `max_seeds` in `[study]`.",
         ),
     ] = False
     budget: Annotated[

@@ -19,7 +19,6 @@ from .tables.table import TableError as TableError
 # isort: split
 # Not promised: for other folders of the package, and for tests.
 from .added_seeds import NextSeeds as NextSeeds
-from .added_seeds import decided_differences as decided_differences
 from .added_seeds import next_seeds as next_seeds
 from .claims.cell_values import CellResults as CellResults
 from .claims.check import check_claims as check_claims

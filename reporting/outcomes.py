@@ -302,12 +302,9 @@ def _count_other_versions(study: Study, outcomes: pl.DataFrame, code: str) -> in
 
 
 def unused_seeds_sentence(study: Study, table: TableKind, outcomes: pl.DataFrame) -> str:
-    """Return a sentence on stored seeds that a table leaves out; "" if there are none.
-
-    A table that asks for seeds uses those that may be added later, at levels that allow for them.
-    """
+    """Return a sentence on stored seeds that a table leaves out; "" if there are none."""
     parts: list[str] = []
-    for name, trials in _left_out_trials(study, outcomes, with_later_seeds=table.asks_for_seeds).items():
+    for name, trials in _left_out_trials(study, outcomes, with_later_seeds=False).items():
         if seeds := {trial.id: trial.seed for trial in trials if table.shows(trial)}:
             why = "which the study does not list" if name == study.name else f"trained for the study {name}"
             parts.append(f"{_trials_of_seeds(seeds.values())}, {why}")

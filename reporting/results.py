@@ -24,7 +24,6 @@ from ..studies.schema.factors import one_line
 from ..studies.study import Study, overrides_fault
 from ..studies.text.document import parse_document
 from ..studies.text.errors import command_line
-from .outcomes import load_outcomes
 from .snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -209,10 +208,6 @@ class StudyResults:
         check_arguments(number_fault("seconds", seconds, least=0, whole=False, optional=True))
         now = self.now
         return reporting.next_seeds(self.study, now.outcomes, now.claim_metrics, seconds=seconds)
-
-    def decided_differences(self) -> tuple[int, int]:
-        """Return how many differences of tables with a margin are decided, and how many there are."""
-        return reporting.decided_differences(self.study, load_outcomes(self.store, self.study))
 
     @property
     def claims(self) -> pl.DataFrame:

@@ -85,9 +85,8 @@ def _tested(spec: ClaimSpec) -> str:
 def describe_max_seeds(study: Study, store: Store) -> str:
     """Return a note if `max_seeds` or the file's seeds have changed, or if it has no effect, else ""."""
     now = study.header.max_seeds
-    if not study.asks_for_seeds:
-        without = "the study has no claim, and no table with smallest_difference"
-        return "" if now is None else f"max_seeds = {now} changes nothing: {without}"
+    if not study.claims:
+        return "" if now is None else f"max_seeds = {now} changes nothing: the study has no claim"
     record = store.records.load(study.name)
     if record is None or not (last := as_table(_tables_of(record).get("study"))):
         return ""

@@ -106,11 +106,10 @@ def _design_notes(study: Study, plan: Plan) -> Iterator[_Note]:
     aliases = study.design.alias_words()
     more = f"; and {len(aliases) - _MAX_ALIASES:,} more" if len(aliases) > _MAX_ALIASES else ""
     yield "alias", "; ".join(aliases[:_MAX_ALIASES]) + more
-    if study.header.max_seeds is not None and study.asks_for_seeds:
+    if study.header.max_seeds is not None and study.claims:
         counts = looks(len(study.seeds), study.header.max_seeds)
-        what = "claims" if study.claims else "differences"
         added = "which `study run --until-decided` adds as needed"
-        yield "seeds", f"{what} are tested at {listed(counts)} seeds, {added}"
+        yield "seeds", f"claims are tested at {listed(counts)} seeds, {added}"
     yield "note", _shared_trials(study)
     yield "note", plan.max_seeds_note
     yield budget_note(study.template.tables["train"], (each.settings for each in study.trials))

@@ -158,11 +158,6 @@ class Study:
         first = max(self.seeds) + 1
         return tuple(range(first, first + max(0, (self.header.max_seeds or 0) - len(self.seeds))))
 
-    @property
-    def asks_for_seeds(self) -> bool:
-        """True if the study has claims, or tables that test differences, which more seeds can decide."""
-        return bool(self.claims) or any(table.asks_for_seeds for table in self.tables)
-
     def with_later_seeds(self) -> Study:
         """Return the study, with unchanged factors, and the trials of all seeds that may be added later."""
         return self._with_later_seeds

@@ -204,12 +204,11 @@ def _check_reachable(address: str | None) -> None:
 def check_can_add_seeds(study: Study) -> None:
     """Raise StudyError if `--until-decided` cannot be used for a study.
 
-    The study needs a claim or a difference to decide, and the largest number of seeds in `max_seeds`.
+    The study needs a claim, and the largest number of seeds in `max_seeds`.
     """
     faults: list[StudyFault] = []
-    if not study.asks_for_seeds:
-        what = "[[claim]], or [[table]] with smallest_difference"
-        faults.append(StudyFault(message=f"--until-decided: expected a study with {what}, got none"))
+    if not study.claims:
+        faults.append(StudyFault(message="--until-decided: expected a study with [[claim]], got none"))
     if study.header.max_seeds is None:
         why = "it must be set before any result is seen, because it affects the decision"
         got = "expected max_seeds in [study], such as max_seeds = 12, got none"
@@ -221,7 +220,7 @@ def check_can_add_seeds(study: Study) -> None:
 def run_until_decided(
     request: RunRequest, settings: ResolvedSettings, budget_s: float | None
 ) -> FinishedRun | None:
-    """Run a study, and add seeds until its claims and differences are decided.
+    """Run a study, and add seeds until its claims are decided.
 
     Return the last run, or None if an interrupt ended it at once. `budget_s` limits the training seconds of
     all added trials.
@@ -253,25 +252,18 @@ def run_until_decided(
 def _announcement(found: reporting.NextSeeds) -> str:
     time = "" if found.seconds is None else f", about {format_duration(found.seconds)}"
     adds = f"{plural(len(found.trials), 'trial')} up to {found.seeds} seeds{time}"
-    name = found.name if found.kind == "claim" else f"table {found.name}"
-    if found.chance is None or found.expected is None:
-        return f"{name}: {adds}; one seed alone has no spread"
-    if found.kind == "claim":
-        return f"{name}: {adds}; decided with probability {found.chance:.0%} at {found.seeds_at_decision}"
-    of = f"{found.expected:.1f} of {plural(found.undecided, 'difference')}"
-    return f"{name}: {adds}; {of} expected to be decided at {found.seeds_at_decision}"
+    if found.chance is None:
+        return f"{found.name}: {adds}; one seed alone has no spread"
+    return f"{found.name}: {adds}; decided with probability {found.chance:.0%} at {found.seeds_at_decision}"
 
 
 def _print_decisions(results: StudyResults, added: int, spent: float, left_s: float | None) -> None:
-    """Print how many claims and differences are decided. For undecided ones, print why no seeds are added."""
-    claims, (decided, every) = results.check_claims(), results.decided_differences()
-    parts = [f"claims {count_verdicts(claims)}"] if claims else []
-    if any(table.asks_for_seeds for table in results.study.tables):
-        parts.append(f"tables {decided} of {plural(every, 'difference')} decided")
+    """Print how many claims are decided. For undecided ones, print why no seeds are added."""
+    claims = results.check_claims()
     training = f", which trained for {format_duration(spent)}" if added else ""
-    parts.append(f"this run added {plural(added, 'trial')}{training}")
-    print_stderr(f"{results.study.name}: {'; '.join(parts)}")
-    if decided == every and not any(each.verdict in OPEN for each in claims):
+    counts = f"claims {count_verdicts(claims)}; this run added {plural(added, 'trial')}{training}"
+    print_stderr(f"{results.study.name}: {counts}")
+    if not any(each.verdict in OPEN for each in claims):
         return
     if left_s == 0.0:
         why = "the budget is spent"

@@ -40,8 +40,8 @@ from ...studies.schema.settings import Level
 from ...studies.study import Study
 from ...studies.text.units import format_quantity
 from ..outcomes import device_fault
-from ..statistics.decided_differences import look_level, p_over_looks
 from ..statistics.estimates import hochberg_adjusted, hochberg_threshold
+from ..statistics.look_levels import look_level, p_over_looks
 from .cell_values import CellResults
 from .checked_comparison import CheckedComparison, notes_on_cells, notes_on_test, with_picks
 from .verdicts import OPEN, ClaimError, ClaimResult, ComparisonResult, Judgement, judge

@@ -25,7 +25,7 @@ from ...studies.claims.comparisons import (
 from ...studies.planning.final_values import ValueStatus
 from ...studies.text.units import plural
 from ..picked_levels import best_of
-from ..statistics.decided_differences import look_level
+from ..statistics.look_levels import look_level
 from ..statistics.speedup import Ends
 from .cell_values import ENDED, CellResults, count_notes
 from .hypothesis_test import PairedTest, paired_test

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, field_validator
 
 from ...errors import nearest_hint
 from ...studies.catalog.metrics import (
-    ANALYTIC_COSTS,
     METRICS,
     METRICS_AND_COSTS,
     direction_faults,
@@ -83,9 +82,6 @@ class CellsTable(TableKind):
     baseline: Any = None
     """the row to which all other rows are compared; for `changes`, factor levels that differ from the study's
     baseline"""
-    smallest_difference: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(default={})
-    """the smallest difference that matters, by metric, or a number for a single metric; differences shown to
-    be smaller are marked ≈, and `study run --until-decided` adds seeds to undecided ones"""
     over: Names = ()
     """factors over which a cell is aggregated, besides its seeds"""
     pick_by: str | None = None
@@ -103,22 +99,6 @@ class CellsTable(TableKind):
     def expand_table_name(cls, table: object) -> object:
         """Convert `published = "NAME"` to the long form `published = { table = "NAME" }`."""
         return {"table": table} if isinstance(table, str) else table
-
-    @property
-    def asks_for_seeds(self) -> bool:
-        return bool(self.smallest_difference)
-
-    @field_validator("smallest_difference", mode="before")
-    @classmethod
-    def expand_number(cls, found: object, info: ValidationInfo) -> object:
-        """Convert a single number in `smallest_difference` to a mapping from metrics."""
-        metrics = info.data.get("value", ())
-        if not isinstance(found, float | int) or isinstance(found, bool):
-            return found
-        if len(metrics) != 1:
-            own = ", ".join(f"{name} = {found:g}" for name in metrics)
-            raise ValueError(f"expected a number for each metric, as in {{ {own} }}, got {found:g} for all")
-        return {metrics[0]: float(found)}
 
     @property
     def published_table(self) -> str:
@@ -166,7 +146,6 @@ class CellsTable(TableKind):
         if known and self.baseline is not None:
             message = level_name_fault(self.baseline, levels[self.rows], self.rows)
             faults += [(("baseline",), message)] if message else []
-        faults += _margin_faults(self)
         return [*faults, *_metric_faults(self), *_published_faults(self, factors, paper)]
 
     def cells(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> TableCells:
@@ -189,21 +168,6 @@ def _factor_faults(spec: CellsTable, factors: Mapping[str, tuple[Level, ...]]) -
         yield path, message + (hint if is_index else "")
     if SEED in spec.over:
         yield ("over", spec.over.index(SEED)), "every cell already averages its seeds: remove seed from over"
-
-
-def _margin_faults(spec: CellsTable) -> Iterator[KeyFault]:
-    path: KeyPath = ("smallest_difference",)
-    if not spec.smallest_difference:
-        return
-    if spec.baseline is None and spec.rows != CHANGES and spec.best != "test":
-        yield path, f'nothing is compared: add a baseline, rows = "{CHANGES}" or best = "test"'
-    if spec.pick_by is not None:
-        yield path, "smallest_difference cannot be combined with pick_by: remove one of them"
-    for name in spec.smallest_difference:
-        if name not in spec.value:
-            yield path, f"expected a metric in value, got '{name}'{nearest_hint(name, spec.value)}"
-        elif name in ANALYTIC_COSTS:
-            yield path, f"{name} is the same for all seeds, because it is computed: remove {name}"
 
 
 def _metric_faults(spec: CellsTable) -> Iterator[KeyFault]:

@@ -177,7 +177,7 @@ def reproduce(inputs: Snapshot) -> Mapping[str, object]:
     command = partial(
         command_line, plugin=[each.argument if each.is_extra else each.path.name for each in given]
     )
-    is_grown = study.asks_for_seeds and bool(inputs.status.added)
+    is_grown = bool(study.claims and inputs.status.added)
     lines = [command("study", "run", file, set=study.document.overrides, until_decided=is_grown)]
     lines += [command("table", "render", study.name, published=bool(study.paper))] if study.tables else []
     lines += [command("curve", "render", study.name)] if study.curves else []

@@ -18,8 +18,8 @@ from ...studies.schema.search_settings import SearchObjective
 from ...studies.searches.points import FoundPoint, SearchPoints
 from ...studies.study import Study
 from ...studies.text.units import plural
-from ..statistics.decided_differences import SIGNIFICANCE_LEVEL
 from ..statistics.estimates import detectable, sample_sd
+from ..statistics.look_levels import SIGNIFICANCE_LEVEL
 from .promotion import FRESH_SEEDS, find_baseline
 
 LEVEL = 0.95

@@ -1,5 +1,3 @@
-from .decided_differences import look_level as look_level
-from .decided_differences import p_over_looks as p_over_looks
 from .estimates import Estimate as Estimate
 from .estimates import StatisticsError as StatisticsError
 from .estimates import estimate as estimate
@@ -14,6 +12,8 @@ from .estimates import sample_sd as sample_sd
 from .estimates import signed_rank_interval as signed_rank_interval
 from .estimates import smallest_p as smallest_p
 from .estimates import t_test_p as t_test_p
+from .look_levels import look_level as look_level
+from .look_levels import p_over_looks as p_over_looks
 from .pooled_differences import differences_between as differences_between
 from .pooled_differences import pooled_variance as pooled_variance
 from .power_law import exponent_difference as exponent_difference

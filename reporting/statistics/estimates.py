@@ -232,13 +232,6 @@ def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
     return tuple(adjusted)
 
 
-def holm_levels(p_values: Sequence[float], alpha: float) -> tuple[float, ...]:
-    """Return the significance level of each p-value in Holm's procedure."""
-    ranked = sorted(range(len(p_values)), key=p_values.__getitem__)
-    ranks = {index: rank for rank, index in enumerate(ranked)}
-    return tuple(alpha / (len(p_values) - ranks[index]) for index in range(len(p_values)))
-
-
 def hochberg_threshold(p_values: Sequence[float], alpha: float) -> float:
     """Return the significance threshold of Hochberg's procedure (1988).
 

@@ -122,16 +122,14 @@ class Difference:
     """The mean difference of two cells over `n` pairs of values.
 
     `half_width` is half of the width of its interval. Unknown values are None. `p` tests against no
-    difference. `p_within` tests against a difference as large as a margin, in either direction. Both come
-    from a t test or, if it `is_permuted`, from a permutation test. `error` is the standard error of the
-    interval, with its `degrees` of freedom.
+    difference, by a t test or, if it `is_permuted`, by a permutation test. `error` is the standard error of
+    the interval, with its `degrees` of freedom.
     """
 
     mean: float
     n: int
     half_width: float | None = None
     p: float | None = None
-    p_within: float | None = None
     error: float | None = None
     degrees: int | None = None
     is_permuted: bool = False
@@ -141,8 +139,6 @@ def differences_between(
     cells: Sequence[Values],
     pairs: Sequence[tuple[int, int]],
     *,
-    level: float = 0.95,
-    margin: float | None = None,
     step: float = 0.0,
 ) -> list[Difference | None]:
     """Return the mean of first minus second for each pair of cells, over the units (seeds) that both have.
@@ -157,7 +153,7 @@ def differences_between(
     ]
     counts = [len(found) for found in paired if found]
     if counts and permutation_decides(min(counts), len(counts)):
-        return [_difference(found, level, margin, None) if found else None for found in paired]
+        return [_difference(found, None) if found else None for found in paired]
     pool = pooled_variance(cells)
     own = max((sample_sd(each) or 0.0 for each in paired), default=0.0) ** 2
     variance = _beyond_rounding(max(pool.variance if pool else 0.0, own, 2 * step**2 / 12), cells)
@@ -165,32 +161,22 @@ def differences_between(
     if not variance or not degrees:
         return [Difference(mean=mean(found), n=len(found)) if found else None for found in paired]
     pool = Pool(variance=variance, degrees=degrees)
-    return [_difference(found, level, margin, pool) if found else None for found in paired]
+    return [_difference(found, pool) if found else None for found in paired]
 
 
-def _difference(pairs: Sequence[float], level: float, margin: float | None, pool: Pool | None) -> Difference:
+def _difference(pairs: Sequence[float], pool: Pool | None) -> Difference:
     """Test the mean of differences: by a t test with the variance of the pool, or without one by permutation.
 
-    The interval has the same variance, or that of the pairs. A small `p_within` shows that the difference is
-    smaller than the margin (Schuirmann 1987).
+    The 95 % interval has the same variance, or that of the pairs.
     """
-    middle, n, p_within = mean(pairs), len(pairs), None
+    middle, n = mean(pairs), len(pairs)
     degrees = n - 1 if pool is None else pool.degrees
     error = (sample_sd(pairs) or 0.0) / math.sqrt(n) if pool is None else math.sqrt(pool.variance / n)
-
-    def p_against(end: float) -> float:
-        if pool is None:
-            return paired_p(pair - end for pair in pairs)
-        return t_test_p((middle - end) / error, degrees)
-
-    if margin is not None:
-        p_within = max(map(p_against, (-margin, margin))) if abs(middle) < margin else 1.0
     return Difference(
         mean=middle,
         n=n,
-        half_width=error * t_quantile(level, degrees) or None,
-        p=p_against(0.0),
-        p_within=p_within,
+        half_width=error * t_quantile(0.95, degrees) or None,
+        p=paired_p(pairs) if pool is None else t_test_p(middle / error, degrees),
         error=error or None,
         degrees=degrees,
         is_permuted=pool is None,

@@ -18,12 +18,11 @@ from ...studies.catalog.metrics import (
     with_sign,
 )
 from ...studies.catalog.published import published_tables
-from ...studies.claims.interim_tests import seeds_at_looks
 from ...studies.presentation.changes import CHANGES, read_changes
 from ...studies.presentation.kinds import Spread, TableExtras, is_selected, selected_levels
 from ...studies.presentation.metric_words import with_true_title
 from ...studies.resolve.trial import CellKey, Trial, first_of_each_kind
-from ...studies.schema.factors import SEED, level_names, level_text, one_line
+from ...studies.schema.factors import level_names, level_text, one_line
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.study import Study
 from ..outcomes import provenance
@@ -35,11 +34,10 @@ from .differences import (
     find_bold_cells,
     groups_by_task,
     note_unlearnt,
-    significance_text,
 )
 from .published import PublishedMatch, add_paper_only, difference_from_baseline, match_published
 from .table import Cell, CellStatus, ColumnKey, Footnotes, Table
-from .tally import Place, TalliesByLook, Tally, pick_best, tallies_by_look, tally_trials, untrained_remarks
+from .tally import Place, Tally, pick_best, tally_trials, untrained_remarks
 
 if TYPE_CHECKING:
     from ..kinds.cells import CellsTable
@@ -49,13 +47,11 @@ class TableCells:
     """A table of cells: its rows, columns and trials, their values and tests, and the finished table.
 
     `changes` has the change to the baseline in each row, if rows are changes. `baselines` maps each row to
-    the row that it is compared with. If the table has a smallest difference, differences are tested at
-    several looks (interim tests) as seeds are added: `looks` has the seeds of each, `counts` their numbers.
+    the row that it is compared with.
 
-    `trials` are the trials of all cells, including those of seeds that may be added later; their levels
-    include that of their row. `shown_trials` are those behind the numbers of the table: a trial of an added
-    seed belongs to them once it has ended. `trial_of_each_cell` has one trial for each cell. `settings` has
-    their settings, once for trials that differ only in the seed, since these share an object of settings.
+    `trials` are the trials of all cells; their levels include that of their row. `trial_of_each_cell` has one
+    trial for each cell. `settings` has their settings, once for trials that differ only in the seed, since
+    these share an object of settings.
     `published_match` matches rows and columns with those of the paper's table, if it is shown.
     """
 
@@ -66,15 +62,8 @@ class TableCells:
         self.study, self.spec, self.outcomes, self.extras = study, spec, outcomes, extras or TableExtras()
         self.changes = read_changes(spec, study.design) if spec.rows == CHANGES else None
         self.levels = selected_levels(spec.select, study.factors)
-        grows = bool(spec.smallest_difference) and SEED not in spec.select
-        self.looks = seeds_at_looks(study.seeds, study.later_seeds if grows else ())
-        self.counts = tuple(map(len, self.looks))
-        self.trials = self._in_rows((study.with_later_seeds() if len(self.looks) > 1 else study).cells)
-        self.shown_trials = self.trials
-        if len(self.looks) > 1:
-            seeds, ended = set(study.seeds), set(outcomes["trial"])
-            self.shown_trials = [each for each in self.trials if each.seed in seeds or each.id in ended]
-        self.trial_of_each_cell = list({id(trial.common): trial for trial in self.shown_trials}.values())
+        self.trials = self._in_rows(study.cells)
+        self.trial_of_each_cell = list({id(trial.common): trial for trial in self.trials}.values())
         self.settings = [trial.settings for trial in first_of_each_kind(self.trial_of_each_cell)]
         self.baselines: dict[str, str] = {}
         if self.changes:
@@ -122,29 +111,17 @@ class TableCells:
         return level_text(levels[self.spec.rows]), column
 
     @cached_property
-    def _tallied(self) -> TalliesByLook:
-        """Return the values at each look (interim test) of each cell and metric, also of `otherwise`."""
-        spec = self.spec
-
-        def tally(trials: Sequence[Trial]) -> dict[Place, tuple[Tally, ...]]:
-            return tally_trials(spec, self.study.name, trials, self.outcomes, self.extras.begun)
-
-        if spec.pick_by is not None:
-            return {place: (each,) for place, each in pick_best(spec, tally(self.trials)).items()}
-        looks = map(frozenset, self.looks)
-        by_look = [tally([each for each in self.trials if each.seed in seeds]) for seeds in looks]
-        first, *later = ({place: each for place, (each,) in found.items()} for found in by_look)
-        return tallies_by_look(first, later)
-
-    @cached_property
-    def look_tallies(self) -> TalliesByLook:
-        """Return the values of each cell at each look (interim test) that it has reached."""
-        return {place: looks for place, looks in self._tallied.items() if place[2] in self.spec.value}
+    def _tallied(self) -> Mapping[Place, Tally]:
+        """Return the values of each cell and metric, also of `otherwise`."""
+        found = tally_trials(self.spec, self.study.name, self.trials, self.outcomes, self.extras.begun)
+        if self.spec.pick_by is not None:
+            return pick_best(self.spec, found)
+        return {place: tally for place, (tally,) in found.items()}
 
     @cached_property
     def tallies(self) -> Mapping[Place, Tally]:
-        """Return the values that each cell shows: those of its last look (interim test)."""
-        return {place: looks[-1] for place, looks in self.look_tallies.items()}
+        """Return the values that each cell shows."""
+        return {place: tally for place, tally in self._tallied.items() if place[2] in self.spec.value}
 
     @cached_property
     def estimates(self) -> Mapping[Place, Estimate]:
@@ -180,7 +157,7 @@ class TableCells:
         if match is None or (spec.over and spec.pick_by is None):
             return {}
         found: dict[tuple[str, CellKey], float] = {}
-        for levels, cell in {trial.cell: (trial.levels, trial.cell) for trial in self.shown_trials}.values():
+        for levels, cell in {trial.cell: (trial.levels, trial.cell) for trial in self.trials}.values():
             row, level = self.place(levels)
             for column in self.columns:
                 number = match.published_at(row, column)
@@ -190,7 +167,7 @@ class TableCells:
 
     def table(self) -> Table:
         """Return the finished table. If requested, rows and columns that only the paper has are added."""
-        spec, match, shown = self.spec, self.published_match, self.shown_trials
+        spec, match = self.spec, self.published_match
         best = {place for column in self.bold_cells for place in column.best}
         cells = tuple(  # makes the footnotes too
             tuple(self._cell(row.level, column, best) for column in self.columns) for row in self.rows
@@ -203,7 +180,7 @@ class TableCells:
             columns=tuple(column.head for column in self.columns),
             cells=cells,
             footnotes=self._footnotes.as_tuple(),
-            provenance=provenance({trial.id for trial in shown}, self.outcomes),
+            provenance=provenance({trial.id for trial in self.trials}, self.outcomes),
             keys=tuple(
                 ColumnKey(metric=column.metric.name, level=column.head if column.level else "")
                 for column in self.columns
@@ -225,8 +202,7 @@ class TableCells:
         baseline = (self.baselines.get(row, ""), column.level, metric.name)
         fallback: Tally | None = None  # of the metric in `otherwise`, in place of one without a value
         if tally is not None and not tally.values and self.spec.otherwise:
-            looks = self._tallied.get((row, column.level, self.spec.otherwise))
-            fallback = looks[-1] if looks else None
+            fallback = self._tallied.get((row, column.level, self.spec.otherwise))
         published = match.published_at(row, column) if match else None
         marks = tuple(map(self._footnotes.mark, self._remarks(place, tally, fallback)))
         cell = Cell(status=CellStatus.UNPLANNED, marks=marks, published=published)
@@ -253,17 +229,17 @@ class TableCells:
                 metric=metric.name,
             )
         differences = self.differences[metric.name, column.level]
-        if (decided := differences.decided.get((place, baseline))) is not None:
-            difference, is_tested = decided.shown, decided.p is not None and differences.margin is not None
+        if (tested := differences.tested.get((place, baseline))) is not None:
+            difference = tested.difference
             half = "" if difference.half_width is None else f" ± {metric.format(difference.half_width)}"
+            star = "*" * tested.is_significant
             cell = replace(
                 cell,
-                difference_text=with_sign(metric.format(difference.mean)) + half + significance_text(decided),
+                difference_text=with_sign(metric.format(difference.mean)) + half + star,
                 difference=difference.mean,
                 difference_half_width=difference.half_width,
-                is_significant=decided.differs,
-                is_within=decided.is_within if is_tested else None,
-                p=decided.p,
+                is_significant=tested.is_significant,
+                p=tested.p,
             )
         spread, interval = spread_texts(estimate, metric, self.spec.spread)
         if estimate is not None:
@@ -288,9 +264,6 @@ class TableCells:
             remarks.append(tally.label)
             over_levels = self.spec.pick_by is not None and not tally.label
             remarks += (fallback or tally).remarks("trials" if over_levels else "seeds")
-            counts = (len(each.values) for at, each in self.tallies.items() if at[2] == place[2])
-            if (count := len(tally.values)) > self.counts[0] and count > min(filter(None, counts)):
-                remarks.append(f"mean of {count} seeds")
             remarks.append(tally.pick_remark)
         return list(filter(None, [*remarks, self._untrained.get(place[:2], "")]))
 

@@ -6,7 +6,7 @@ printed number equals the best one, or if no other cell is significantly better.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -22,18 +22,12 @@ from ...studies.presentation.metric_words import (
 )
 from ...studies.schema.factors import SEED, level_name, level_text, one_line
 from ...studies.schema.settings import Level, TrialSettings
-from ...studies.text.units import degrees_of_freedom, listed, number_range, plural
+from ...studies.text.units import degrees_of_freedom, listed, number_range
 from ..outcomes import chance_of, unlearnt_sentence
 from ..picked_levels import Pick, pick_sentences
-from ..statistics.decided_differences import (
-    SIGNIFICANCE_LEVEL,
-    DecidedDifference,
-    decide,
-    differences_at_looks,
-    look_level,
-)
-from ..statistics.estimates import detectable
-from ..statistics.pooled_differences import Difference
+from ..statistics.estimates import detectable, holm_adjusted
+from ..statistics.look_levels import SIGNIFICANCE_LEVEL
+from ..statistics.pooled_differences import Difference, differences_between
 from ..statistics.speedup import FIRST_SENTENCE
 from .table import NOT_RUN, Cell, CellStatus, Footnotes, Table
 from .tally import Place, Tally, over_labels
@@ -47,41 +41,38 @@ CellPair = tuple[Place, Place]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TestedDifference:
+    """The difference between two cells. Its `p` is corrected for the other tests; None if it is unknown."""
+
+    difference: Difference
+    p: float | None
+
+    @property
+    def is_significant(self) -> bool:
+        """Return whether the cells are shown to differ."""
+        return self.p is not None and self.p < SIGNIFICANCE_LEVEL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnTests:
     """The tests of differences between the cells of one column.
 
-    `decided` has the decision on each pair of cells, the first minus the second. `families` is the number of
+    `tested` has the difference of each pair of cells, the first minus the second. `families` is the number of
     groups with their own pooled variance. `detectable` are the differences that are detected with a power of
-    80 % in each family; empty if unknown. `margin` is the smallest difference that matters, if the table has
-    one. `best` are the bold cells, the best first; empty for differences from baselines.
+    80 % in each family; empty if unknown. `best` are the bold cells, the best first; empty for differences
+    from baselines.
     """
 
     metric: Metric
-    decided: Mapping[CellPair, DecidedDifference] = field(default_factory=dict[CellPair, DecidedDifference])
+    tested: Mapping[CellPair, TestedDifference] = field(default_factory=dict[CellPair, TestedDifference])
     families: int = 0
     detectable: tuple[float, ...] = ()
-    margin: float | None = None
     best: tuple[Place, ...] = ()
 
     @property
     def tests(self) -> int:
         """Return the number of pairs with a p-value, for which p is corrected."""
-        return sum(each.p is not None for each in self.decided.values())
-
-    @property
-    def worse(self) -> int:
-        """Return how many of the compared cells are not among the best."""
-        return len({cell for pair in self.decided for cell in pair}.difference(self.best))
-
-    @property
-    def rivals(self) -> dict[CellPair, DecidedDifference]:
-        """Return the differences of the best cell from the other bold cells; empty without a margin."""
-        pairs = [(self.best[0], other) for other in self.best[1:]] if self.margin is not None else []
-        return {pair: self.decided[pair] for pair in pairs if pair in self.decided}
-
-
-WITHIN = "≈"
-"""The sign of a difference shown to be smaller than the margin."""
+        return sum(each.p is not None for each in self.tested.values())
 
 
 def baseline_tests(made: TableCells, column: TableColumn) -> ColumnTests:
@@ -89,8 +80,8 @@ def baseline_tests(made: TableCells, column: TableColumn) -> ColumnTests:
     metric = column.metric.name
     known = {
         row
-        for (row, level, name), looks in made.look_tallies.items()
-        if (level, name) == (column.level, metric) and looks[0].values
+        for (row, level, name), tally in made.tallies.items()
+        if (level, name) == (column.level, metric) and tally.values
     }
     # rows with a common baseline share a pooled variance
     families: dict[str, list[CellPair]] = {}
@@ -101,75 +92,54 @@ def baseline_tests(made: TableCells, column: TableColumn) -> ColumnTests:
 
 
 def _test_pairs(made: TableCells, metric: Metric, families: Iterable[Sequence[CellPair]]) -> ColumnTests:
-    """Test the differences between pairs of cells at all looks. The pairs of a family share a variance."""
-    margin, counts = made.spec.smallest_difference.get(metric.name), made.counts
-    looked: dict[CellPair, tuple[Difference, ...]] = {}
-    last: list[list[Difference | None]] = []  # of each family, at its last look
+    """Test the differences between pairs of cells, with Holm's correction. A family shares a variance."""
+    known: dict[CellPair, Difference] = {}
+    found: list[list[Difference | None]] = []  # of each family
     for pairs in filter(None, families):
-        cells = {cell: made.look_tallies[cell] for pair in pairs for cell in reversed(pair)}
+        cells = {cell: made.tallies[cell] for pair in pairs for cell in reversed(pair)}
         numbers = {cell: number for number, cell in enumerate(cells)}
-        each, at_last_look = differences_at_looks(
-            [[dict(zip(each.units, each.values, strict=True)) for each in looks] for looks in cells.values()],
+        each = differences_between(
+            [dict(zip(tally.units, tally.values, strict=True)) for tally in cells.values()],
             [(numbers[one], numbers[other]) for one, other in pairs],
-            counts,
-            margin,
-            step=max(looks[-1].step for looks in cells.values()),
+            step=max(tally.step for tally in cells.values()),
         )
-        looked |= {pair: found for pair, found in zip(pairs, each, strict=True) if found}
-        last.append(at_last_look)
-    decided = dict(zip(looked, decide(list(looked.values()), counts), strict=True))
-    found = ColumnTests(metric=metric, decided=decided, families=len(last), margin=margin)
-    level = look_level(tuple(counts), SIGNIFICANCE_LEVEL / max(1, found.tests))
-    tested = (
+        known |= {pair: one for pair, one in zip(pairs, each, strict=True) if one is not None}
+        found.append(each)
+    corrected = iter(holm_adjusted([each.p for each in known.values() if each.p is not None]))
+    tested = {
+        pair: TestedDifference(difference=each, p=None if each.p is None else next(corrected))
+        for pair, each in known.items()
+    }
+    column = ColumnTests(metric=metric, tested=tested, families=len(found))
+    level = SIGNIFICANCE_LEVEL / max(1, column.tests)
+    errors = (
         [(each.error, each.degrees) for each in family if each and each.error and each.degrees]
-        for family in last
+        for family in found
         if not any(each and each.is_permuted for each in family)
     )
-    return replace(found, detectable=tuple(detectable(*max(each), level) for each in tested if each))
+    return replace(column, detectable=tuple(detectable(*max(each), level) for each in errors if each))
 
 
-def significance_text(decided: DecidedDifference) -> str:
-    """Return the mark after a difference: `*` if it is significant, `≈` if it is within the margin, or ""."""
-    if decided.p is None:
-        return ""
-    return "*" * (decided.p < SIGNIFICANCE_LEVEL) + (f" {WITHIN}" if decided.is_within else "")
-
-
-def differences_sentences(columns: Sequence[ColumnTests], baseline: str, counts: Sequence[int]) -> list[str]:
+def differences_sentences(columns: Sequence[ColumnTests], baseline: str) -> list[str]:
     """Return the caption's sentences about differences and their tests."""
-    shown = [column for column in columns if column.decided]
+    shown = [column for column in columns if column.tested]
     if not shown:
         return []
     tested = [column for column in shown if column.tests]
     if not tested:
         return [f"In parentheses: difference from {baseline}."]
-    interval = f"{100 * (1 - look_level(tuple(counts), SIGNIFICANCE_LEVEL)):.3g}"
     over = "the cells around each baseline" if any(column.families > 1 for column in tested) else "the column"
     without = ", without Holm's correction" if any(column.tests > 1 for column in tested) else ""
-    difference = f"difference from {baseline}, paired by seed, ± half of its {interval} % interval{without}"
-    sentences = [
-        f"In parentheses: {difference}.",
+    return [
+        f"In parentheses: difference from {baseline}, paired by seed, ± half of its 95 % interval{without}.",
         f"*: p < {SIGNIFICANCE_LEVEL} ({_test_rule(tested, over, 'the', 'test')}).",
     ]
-    if near := _margin_words([column for column in tested if column.margin]):
-        judged = [each for column in tested if column.margin for each in column.decided.values()]
-        left = sum(not each.is_decided for each in judged)
-        undecided = f"{left} of {plural(len(judged), 'difference')} {'is' if left == 1 else 'are'} undecided"
-        rule = f"p < {SIGNIFICANCE_LEVEL}, corrected likewise"
-        sentences.append(f"{WITHIN}: smaller than {near} either way ({rule}); {undecided}.")
-    return sentences
-
-
-def _margin_words(columns: Sequence[ColumnTests]) -> str:
-    """Return the smallest difference that matters of each metric, such as `loss 0.01`."""
-    margins = {column.metric.name: column.metric.format(column.margin or 0.0) for column in columns}
-    return ", ".join(f"{name} {margin}" for name, margin in margins.items())
 
 
 def _test_rule(tested: Sequence[ColumnTests], over: str, article: str, noun: str) -> str:
     """Describe the tests of columns: their kind, their correction, and the differences that they detect."""
     counts = sorted({column.tests for column in tested})
-    found = [each.shown for column in tested for each in column.decided.values()]
+    found = [each.difference for column in tested for each in column.tested.values()]
     degrees = sorted({each.degrees for each in found if each.degrees is not None and not each.is_permuted})
     how = "paired permutation test"
     if degrees:
@@ -180,25 +150,6 @@ def _test_rule(tested: Sequence[ColumnTests], over: str, article: str, noun: str
     limits = detectable_words([(column.metric, each) for column in tested for each in column.detectable])
     family = f"{number_range(counts)} {noun}{'' if counts == [1] else 's'} of the column"
     return f"{how}; {' '.join(filter(None, ('Holm over', article, family)))}{limits}"
-
-
-def looks_sentences(counts: Sequence[int], tests: Iterable[ColumnTests]) -> Iterator[str]:
-    """Yield the caption's sentences on interim tests.
-
-    They say at which numbers of seeds differences are tested, and which shown differences have fewer seeds
-    than the means.
-    """
-    level = look_level(tuple(counts), SIGNIFICANCE_LEVEL)
-    yield (
-        f"Seeds are added while a difference is undecided: it is tested at {listed(counts)} seeds "
-        f"until a test decides it, each at {level:.1%}, and p covers all tests."
-    ).replace("%", " %")
-    decided = [each for column in tests for each in column.decided.values()]
-    if early := sorted({each.shown.n for each in decided if each.shown.n < each.last.n}):
-        yield (
-            f"A difference that a test at {listed(early)} seeds decided is that of these seeds, although the "
-            "means have more."
-        )
 
 
 def detectable_words(found: Sequence[tuple[Metric, float]], between: str = "") -> str:
@@ -243,14 +194,14 @@ def find_bold_cells(made: TableCells, column: TableColumn) -> ColumnTests:
     found = _test_pairs(made, metric, [list(combinations(ranked, 2))])
     # `ranked` begins with the best, but a pair's shared seeds may order its cells the other way round
     worse = {
-        two if sign * each.shown.mean > 0 else one
-        for (one, two), each in found.decided.items()
-        if each.differs
+        two if sign * each.difference.mean > 0 else one
+        for (one, two), each in found.tested.items()
+        if each.is_significant
     }
     compared = {
         cell
-        for pair, each in found.decided.items()
-        if ranked[0] in pair and each.p is not None and each.shown.n > 1
+        for pair, each in found.tested.items()
+        if ranked[0] in pair and each.p is not None and each.difference.n > 1
         for cell in pair
     }
     return replace(found, best=tuple(cell for cell in ranked if cell in compared - worse))
@@ -261,13 +212,13 @@ SPREADS = {"sd": "± s.d.", "se": "± s.e.", "ci": "[95 % interval]"}
 
 def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...]:
     """Return the sentences of the caption of a table with these cells."""
-    spec, columns, counts, match = made.spec, made.columns, made.counts, made.published_match
+    spec, columns, match = made.spec, made.columns, made.published_match
     settings, tallies = made.settings, made.tallies.values()
     # a count, such as parameters, is the same for all seeds, and known for those that are not trained
     trained = [tally for place, tally in made.tallies.items() if place[2] not in ANALYTIC_COSTS]
     subject = caption_start(spec.caption, [column.metric for column in columns])
     shown = [SEED, *filter(None, (spec.rows, spec.columns, *spec.over))]
-    fixed = fixed_levels([trial.levels for trial in made.shown_trials], shown, made.study.design)
+    fixed = fixed_levels([trial.levels for trial in made.trials], shown, made.study.design)
     at = f", at {describe_levels(fixed)}" if fixed else ""
     varies = trained or any(len(set(tally.values)) > 1 for tally in tallies)
     picks = _picks(made)
@@ -281,10 +232,9 @@ def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...
     sentences += [FIRST_SENTENCE] if any(is_target(metric.name) for metric in metrics) else []
     sentences += [difference] if (difference := difference_sentence(dict.fromkeys(metrics, settings))) else []
     baseline = made.changes.describe_baseline() if made.changes else level_name(spec.baseline or "")
-    sentences += differences_sentences(list(made.differences.values()), baseline, counts)
+    sentences += differences_sentences(list(made.differences.values()), baseline)
     sentences += _best(made, cells)
     sentences += [caution] if (caution := caution_sentence(metrics, settings)) else []
-    sentences += looks_sentences(counts, made.differences.values()) if len(counts) > 1 else []
     if match and any(cell.published for cell in cells):
         small = f"Below: published, {match.paper.paper} {match.paper.name}."
         sentences += [small, made.study.source_sheet.summary(made.study.name)]
@@ -366,17 +316,7 @@ def _best(made: TableCells, cells: Sequence[Cell]) -> list[str]:
     if not tested:
         return [f"Bold: no value in its column is provably better with these seeds{end}"]
     rule = f"p < {SIGNIFICANCE_LEVEL}, {_test_rule(tested, 'the column', '', 'pair')}"
-    sentences = [f"Bold: no value in its column is significantly better ({rule}){end}"]
-    # bold values are as good as the best if the difference is below the smallest one that matters
-    rivals = [(column, each) for column in tested for each in column.rivals.values()]
-    if rivals:
-        within = sum(each.is_within for _, each in rivals)
-        sentences.append(
-            f"Of {plural(len(rivals), 'bold value')} other than the best of its column, {within} "
-            f"{'is' if within == 1 else 'are'} shown to be closer to it than "
-            f"{_margin_words([column for column, _ in rivals])}; all others are undecided."
-        )
-    return sentences
+    return [f"Bold: no value in its column is significantly better ({rule}){end}"]
 
 
 def note_unlearnt(

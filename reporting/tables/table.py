@@ -59,8 +59,7 @@ class Cell:
 
     `text` is the centre, or a word if there is none; `spread` is the number after a ±, and `interval` the
     text of an interval. `difference_text` is the `difference` from the baseline, with half the width of its
-    interval and stars or its `p`. This p is corrected for the number of tests. `is_within` says whether the
-    difference is shown to be too small to matter; None if the table has no such margin. `at_least` is the
+    interval and stars or its `p`. This p is corrected for the number of tests. `at_least` is the
     bound of a centre that is not known, since trainings ended before they reached a target. `picked` names
     the levels that were picked, and `metric` the metric shown if it is not the column's. `published_text` is
     the published number with the text in parentheses after it.
@@ -75,7 +74,6 @@ class Cell:
     difference: float | None = None
     difference_half_width: float | None = None
     is_significant: bool = False
-    is_within: bool | None = None
     p: float | None = None
     best: bool = False
     marks: tuple[str, ...] = ()  # marks of its footnotes
@@ -172,9 +170,9 @@ class Table:
 
         `value` is the unrounded mean of `n` values. `spread` has the kind `spread_is`; for an interval it is
         half of its width, before `low` and `high` are cut at the range of the metric. A censored cell has
-        only `low`, below its unknown value. `p` is the corrected p of the difference, and `is_within` says
-        whether the difference is shown to be too small to matter. `picked` is null unless the cell is the
-        best of several levels. `published` has the paper's number in `unit`, and `note` the footnotes.
+        only `low`, below its unknown value. `p` is the corrected p of the difference. `picked` is null unless
+        the cell is the best of several levels. `published` has the paper's number in `unit`, and `note` the
+        footnotes.
         """
         schema = {
             **dict.fromkeys(("row", "column"), pl.String),
@@ -186,7 +184,6 @@ class Table:
             "difference": pl.Float64,
             "difference_half_width": pl.Float64,
             "is_significant": pl.Boolean,
-            "is_within": pl.Boolean,
             "p": pl.Float64,
             "best": pl.Boolean,
             "picked": pl.String,
@@ -313,7 +310,6 @@ def iter_records(table: Table) -> Iterator[dict[str, object]]:
                 "difference": cell.difference,
                 "difference_half_width": cell.difference_half_width,
                 "is_significant": None if cell.difference_half_width is None else cell.is_significant,
-                "is_within": cell.is_within,
                 "p": cell.p,
                 "best": cell.best,
                 "picked": cell.picked or None,

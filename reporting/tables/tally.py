@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 Place = tuple[str, str, str]
 """The place of a cell in a table: its row, its column and its metric."""
 
-TalliesByLook = Mapping[Place, tuple["Tally", ...]]
-"""The tallies of each cell at the looks that it has reached; only one if no seed may be added."""
-
 _CELL_SCHEMA = pl.Schema(dict.fromkeys(("row", "column", "over"), pl.String))
 
 
@@ -107,15 +104,6 @@ class Tally:
         ]
 
 
-_ENDED = (
-    ValueStatus.INFINITE,
-    ValueStatus.CENSORED,
-    ValueStatus.FAILED,
-    ValueStatus.DIVERGED,
-    ValueStatus.NO_VALUE,
-)
-"""The statuses of trials that will never have a value."""
-
 _WORST = (ValueStatus.INFINITE, ValueStatus.CENSORED, ValueStatus.DIVERGED)
 """The statuses of trials that count as worse than any value."""
 
@@ -167,29 +155,6 @@ def tally_trials(
             place = row, column, metric
             tallies[place] = (*tallies.get(place, ()), tally)
     return tallies
-
-
-def tallies_by_look(
-    first: Mapping[Place, Tally], later: Sequence[Mapping[Place, Tally]]
-) -> dict[Place, tuple[Tally, ...]]:
-    """Return the tallies of each cell, one for each look (interim test) so far.
-
-    A look is reached when all added trials have a value. `later` has the tallies of all trials up to each
-    later look. For the next look, trials that ended without a value are listed.
-    """
-    grown: dict[Place, tuple[Tally, ...]] = {}
-    for place, tally in first.items():
-        looks = [tally]
-        for more in (tallies[place] for tallies in later):
-            if len(more.gaps) > len(tally.gaps):  # an added trial has no value yet: the look is not reached
-                ended = [gap for gap in more.gaps if gap[0] in _ENDED]
-                lost = ended[len([gap for gap in tally.gaps if gap[0] in _ENDED]) :]
-                trials = looks[-1].trials + len(lost)
-                looks[-1] = replace(looks[-1], trials=trials, gaps=(*looks[-1].gaps, *lost))
-                break
-            looks.append(more)
-        grown[place] = tuple(looks)
-    return grown
 
 
 def _locate_trials(

@@ -86,11 +86,6 @@ class ResultKeys(StrictModel):
         return False
 
     @property
-    def asks_for_seeds(self) -> bool:
-        """Return whether `study run --until-decided` adds seeds until each difference is decided."""
-        return False
-
-    @property
     def level_keys(self) -> Mapping[str, str | None]:
         """Return the keys whose value must name a level, each with the factor of this level."""
         fields = type(self).model_fields

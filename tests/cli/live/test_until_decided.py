@@ -249,29 +249,3 @@ def test_a_run_that_adds_nothing_says_why(run, study):
     assert "budget is spent" in run("study", "run", path, *options).stderr
     path = study(f"> {mean(losses) - 100 * stdev(losses)}")  # confirmed
     assert "no seeds" not in run("study", "run", path, *options).stderr
-
-
-def test_seeds_are_added_until_the_differences_of_a_table_are_decided(run, tmp_path):
-    def write(margin):
-        text = study_text(
-            study={"max_seeds": 5},
-            factors={"mixer": ["conv(k=3)", "conv(k=5)"], "task": ["reverse"], "seed": [0, 1, 2]},
-            table=[{"name": "ablation", "rows": "changes", "value": "loss", "smallest_difference": margin}],
-        )
-        (tmp_path / "tiny.toml").write_text(text, encoding="utf-8")
-
-    path = str(tmp_path / "tiny.toml")
-    write(1e-6)
-    assert run("study", "run", path, "--local").exit_code == 0
-    row = open_study(path).table().frame().row(1, named=True)
-    assert not row["is_significant"]
-    write(abs(row["difference"]) + 0.95 * row["difference_half_width"])  # three seeds nearly decide it
-    found = run("study", "run", path, "--local", "--until-decided")
-    assert found.exit_code == 0
-    assert "table ablation: 4 trials " in found.stderr
-    (summary,) = (line for line in found.stderr.splitlines() if line.startswith("tiny: tables "))
-    assert re.search("of 1 difference .* added 4 trials", summary)
-    table = open_study(path).table()
-    assert table.frame()["n"].to_list() == [5, 5]
-    assert "mean ± s.d. of 5 seeds" in table.caption[0]
-    assert "96.9 % interval" in table.caption[1]
