@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from importlib.machinery import PathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from inspect import currentframe
 from pathlib import Path
@@ -515,25 +515,60 @@ def load_installed() -> None:
 
 
 def _package_code(owner: str, entry: EntryPoint) -> str:
-    """Return a package's name, its version, and a digest of both and of its entry point's module.
+    """Return a package's name, its version, and a digest of both and of its code.
 
-    Other modules of the package are not part of the digest, so only the version shows their changes.
+    The code is the module of its entry point, and all modules of the package that this one imports, directly
+    or through others. Nothing is imported to find them.
     """
-    digest = hashlib.sha256(owner.encode() + b"\0" + _module_source(entry.module) + b"\0")
+    sources = _package_sources(entry.module)
+    digest = hashlib.sha256(owner.encode() + b"\0" + sources.pop(entry.module, b"") + b"\0")
+    for name, source in sorted(sources.items()):
+        digest.update(name.encode() + b"\0" + source + b"\0")
     return f"{owner} {digest.hexdigest()[:DIGEST_LENGTH]}"
 
 
-def _module_source(module: str) -> bytes:
-    """Return the source of a module without importing anything; empty if the module is not found."""
+def _package_sources(module: str) -> dict[str, bytes]:
+    """Return the sources of a module, and of those modules of its package that it imports, by name."""
+    package, sources, open_modules = module.partition(".")[0], dict[str, bytes](), [module]
+    while open_modules:
+        name = open_modules.pop()
+        found = _module_spec(name)
+        if name in sources or found is None or found.origin is None or not found.origin.endswith(".py"):
+            continue
+        sources[name] = source = Path(found.origin).read_bytes()
+        # importing a module runs the packages that contain it
+        open_modules += [name.rpartition(".")[0]] if "." in name else []
+        is_package = found.submodule_search_locations is not None
+        inside = name if is_package else name.rpartition(".")[0]
+        try:
+            tree = ast.parse(source)
+        except (SyntaxError, ValueError):  # loading it reports this
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                names = [each.name for each in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                above = inside.split(".")[: len(inside.split(".")) - node.level + 1] if node.level else []
+                base = ".".join([*above, *([node.module] if node.module else [])])
+                # a name may be a module or a part of one
+                names = [base, *(f"{base}.{each.name}" for each in node.names)]
+            else:
+                continue
+            open_modules += [each for each in names if each.partition(".")[0] == package]
+    return sources
+
+
+def _module_spec(module: str) -> ModuleSpec | None:
+    """Return where a module is without importing anything; None if it is not found."""
     top, *parts = module.split(".")
     try:
         found, name = find_spec(top), top
         for part in parts:
             name = f"{name}.{part}"
             found = found and PathFinder.find_spec(name, found.submodule_search_locations or [])
-        return Path(found.origin).read_bytes() if found and found.origin else b""
-    except (ImportError, OSError, ValueError):
-        return b""
+    except (ImportError, ValueError):
+        return None
+    return found
 
 
 def _load_file(file: PluginFile) -> ModuleType:

@@ -101,3 +101,58 @@ except ValueError as error:
     print(error)
 """)
     golden(run_program(program, environment={"PYTHONPATH": str(site)}).stdout.splitlines())
+
+
+IDS = """
+from activemem import load_study
+print(load_study('''
+[study]
+name = "ids"
+title = "Ids"
+[model]
+recipe = "mine"
+d_model = 8
+[task]
+name = "reverse"
+[train]
+optimizer = { name = "adam", lr = 0.01 }
+epochs = 1
+steps_per_epoch = 1
+[factors]
+seed = [0]
+''').trials[0].id)
+"""
+
+
+def test_the_id_of_a_trial_covers_all_modules_of_a_package_that_its_parts_import(tmp_path: Path):
+    site, package = tmp_path / "site", tmp_path / "site/mixers"
+    (package / "parts").mkdir(parents=True)
+    about = site / "mixers-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: mixers\nVersion: 1.0\n", encoding="utf-8")
+    (about / "entry_points.txt").write_text("[activemem.plugins]\nmine = mixers.blocks\n", encoding="utf-8")
+    sources = {
+        "__init__.py": "",
+        "blocks.py": f"from .parts import gate\n{SPEC}\nadd('mine')\ndef late(): from mixers.late import x\n",
+        "parts/__init__.py": "from . import wide",
+        "parts/gate.py": "from ..shared import half",
+        "parts/wide.py": "",
+        "shared.py": "half = 0.5",
+        "late.py": "x = 1",
+        "unused.py": "",
+        "wrong.py": "def (",
+    }
+    for name, source in sources.items():
+        (package / name).write_text(source, encoding="utf-8")
+
+    def trial_id() -> str:
+        done = run(site, "-c", IDS)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    before = trial_id()
+    for name, source in sources.items():
+        (package / name).write_text(f"{source}\n# edited", encoding="utf-8")
+        assert (trial_id() == before) == (name in ("unused.py", "wrong.py")), name
+        (package / name).write_text(source, encoding="utf-8")
+    assert trial_id() == before
