@@ -268,12 +268,6 @@ class Search:
         self._tracked.move(tracked, PointState.ENDED)
         self._tell(tracked, self._courses([tracked.point]) if tracked.trial is None else {})
 
-    def _store_pruned(self, jobs: Sequence[Job]) -> None:
-        for job in jobs:
-            self._listener.on_planned([job.trial])
-            self._listener.on_event(store_pruned(job, self._store, self._reason))
-        self._stored.refresh()
-
     @property
     def _reason(self) -> str:
         return f"pruned by {self._settings.scheduler.name}"
@@ -378,7 +372,10 @@ class Search:
         if self.points.was_pruned(point):
             missing = self._missing(point)
             begun = self._store.files.trials_with_checkpoint(job.trial.id for job in missing)
-            self._store_pruned([job for job in missing if job.trial.id in begun])
+            for job in [job for job in missing if job.trial.id in begun]:
+                self._listener.on_planned([job.trial])
+                self._listener.on_event(store_pruned(job, self._store, self._reason))
+            self._stored.refresh()
 
     def _missing(self, point: SearchPoint) -> list[Job]:
         return [

@@ -130,7 +130,8 @@ class StoredPoints:
     def copy_fitting(self) -> None:
         """Copy the outcomes of all points to this search that other studies have trained with all seeds."""
         stored = self._store.trials(first=[self._name])
-        self._copy(outcomes_elsewhere(self._study, stored))
+        if len(found := outcomes_elsewhere(self._study, stored)):
+            self._copy(found)
 
     def copy_from_others(self, point: SearchPoint) -> None:
         """Copy the outcomes of a search point that other studies have stored to this search."""
@@ -139,7 +140,8 @@ class StoredPoints:
             for trial in point.trials
             if (row := self.outcome(trial.id)) is not None and not self._is_own(trial, row)
         ]
-        self._copy(self.attempts.frame(rows).select(*KEY_COLUMNS, "factors"))
+        if rows:
+            self._copy(self.attempts.frame(rows).select(*KEY_COLUMNS, "factors"))
 
     def _is_own(self, trial: Trial, row: Mapping[str, Any]) -> bool:
         """Return whether a trial's row is of this search, with factors that its file still has."""
@@ -147,10 +149,9 @@ class StoredPoints:
         return row["study"] == self._name and tried_point(self._study, trial.id, factors) is not None
 
     def _copy(self, attempts: pl.DataFrame) -> None:
-        if len(attempts):
-            with storing():
-                self._store.upkeep.copy_to_search(attempts, self._name)
-            self.attempts.refresh()
+        with storing():
+            self._store.upkeep.copy_to_search(attempts, self._name)
+        self.attempts.refresh()
 
     def outcomes(self, point: SearchPoint) -> list[Mapping[str, Any]]:
         """Return the stored rows of a search point's trials that count for this search."""
