@@ -76,8 +76,7 @@ class MachineSettings(StrictModel):
     cpus: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     """CPU cores of each trial: a whole number, or a share such as 0.5"""
     gpus: Gpus = "auto"
-    """GPUs of each trial: a number, a share, or auto (a GPU if there is one, shared by as many trials as fit)
-    """
+    """GPUs of each trial: 0, 1, a share such as 0.25, or auto (a whole GPU if there is one)"""
     time_limit_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """the maximum training time of a trial; a longer one fails (default: no limit)"""
     checkpoint_every: float | None = Field(default=None, gt=0, allow_inf_nan=False)

@@ -64,15 +64,13 @@ class Ended:
 class ClusterNode:
     """A node of a Ray cluster, with its CPUs and GPUs.
 
-    `problem` says why it cannot train, if so. `gpu_bytes` is the memory of its smallest GPU in bytes; 0 if
-    trials do not train on a GPU.
+    `problem` says why it cannot train, if so.
     """
 
     host: str
     cpus: float
     gpus: float
     problem: str = ""
-    gpu_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

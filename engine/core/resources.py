@@ -120,7 +120,7 @@ def _has_driver() -> bool:
 
 
 Gpus = float | Literal["auto"]
-"""GPUs of a trial: a share of one GPU up to 1, 0 for none, or "auto" for a GPU if there is one."""
+"""GPUs of a trial: a share of one GPU up to 1, 0 for none, or "auto": a whole GPU if there is one."""
 
 
 class ResourceError(ActivememError):

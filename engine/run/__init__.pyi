@@ -2,7 +2,6 @@ from .cluster_nodes import NodeError as NodeError
 from .cluster_nodes import StorePlace as StorePlace
 from .cluster_nodes import check_node as check_node
 from .cluster_nodes import fit_to_cluster as fit_to_cluster
-from .cluster_nodes import share_of_gpu as share_of_gpu
 from .cohorts import COHORT_S as COHORT_S
 from .cohorts import SCHEDULING_S as SCHEDULING_S
 from .cohorts import GridCohorts as GridCohorts

@@ -5,7 +5,6 @@ The node with the fewest resources decides each trial's share of a GPU.
 
 from __future__ import annotations
 
-import math
 import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,12 +20,10 @@ from ...errors import ActivememError
 from ...plugins import PluginFile, load_plugin_files, loaded_files
 from ...storage import Store
 from ...storage.place import has_marker, keeping_marker
-from ...studies.planning.memory_estimates import step_memory, trials_per_gpu
 from ...studies.resolve.trial import code_fault as plugin_fault
 from ...studies.schema.settings import TrialSettings
 from ..core.events import ClusterNode, Listener
-from ..core.resources import Machine, gpu_fault, gpu_here
-from ..optimisers.build import weight_state
+from ..core.resources import Machine, gpu_fault, has_gpu
 from .preflight import prepare_corpora
 from .ray_connection import Code, code_fault, look_at_code
 
@@ -65,20 +62,14 @@ class NodeError(ActivememError):
 
 
 def fit_to_cluster(
-    place: StorePlace,
-    machine: Machine,
-    settings: Sequence[TrialSettings],
-    listener: Listener,
-    at_once: int | None = None,
+    place: StorePlace, machine: Machine, settings: Sequence[TrialSettings], listener: Listener
 ) -> Machine:
-    """Check the nodes of the cluster, and set each trial's share of a GPU.
+    """Check the nodes of the cluster, and replace `gpus = "auto"` by a GPU for each trial if a node has one.
 
-    Only nodes with room for a trial are checked. "auto" uses GPUs if any node has one. The share depends on
-    the nodes and on how many trials can train `at_once`. Raise NodeError if a node cannot train, or if none
-    has room. A node that joins later is checked by the workers that run on it.
+    Only nodes with room for a trial are checked. Raise NodeError if a node cannot train, or if none has room.
+    A node that joins later is checked by the workers that run on it.
     """
-    automatic = machine.gpus == "auto"
-    if automatic:
+    if machine.gpus == "auto":
         has_gpus = any(_gpus(node) >= 1 for node in _find_nodes(replace(machine, gpus=0.0)))
         machine = replace(machine, gpus=1.0 if has_gpus else 0.0)
     nodes = inspect_nodes(place, machine, settings)
@@ -87,35 +78,7 @@ def fit_to_cluster(
         raise NodeError(_lacking_room(machine))
     if unfit := [f"  {node.host}: {node.problem}" for node in nodes if node.problem]:
         raise NodeError("\n".join(["these nodes of the cluster cannot train the study", *unfit]))
-    if automatic and machine.gpus:
-        machine = replace(machine, gpus=share_of_gpu(machine, nodes, settings, at_once))
     return machine
-
-
-def share_of_gpu(
-    machine: Machine, nodes: Sequence[ClusterNode], settings: Sequence[TrialSettings], at_once: int | None
-) -> float:
-    """Return the share of a GPU that each trial gets with `gpus = "auto"`.
-
-    The largest step of the study and the smallest node decide. Ray fills one GPU before the next. So if at
-    most `at_once` trials can train at the same time, the share is large enough to spread them over all GPUs.
-    It is rounded, because Ray keeps four digits.
-    """
-    steps = (
-        step_memory(each, state=weight_state(each), checkpoints=machine.activation_checkpointing)
-        for each in settings
-    )
-    held = max(steps, key=lambda each: each.total, default=None)
-    if held is None:
-        return 1.0
-    for_each = None if at_once is None else at_once / max(1.0, sum(node.gpus for node in nodes))
-    trials = (
-        trials_per_gpu(
-            held, node.gpu_bytes, cpus=node.cpus / max(node.gpus, 1.0) / machine.cpus, at_once=for_each
-        )
-        for node in nodes
-    )
-    return math.floor(10_000 / min(trials)) / 10_000
 
 
 def inspect_nodes(
@@ -147,23 +110,19 @@ def check_node(
     machine: Machine,
     plugins: tuple[PluginFile, ...],
     settings: bytes,
-) -> tuple[str, int]:
-    """Check this node; return a fault or "", and its GPU memory in bytes.
+) -> str:
+    """Check this node; return why it cannot train trials, or "".
 
-    If the node has several GPUs, the bytes are those of the GPU with the least memory. The fault says
-    why the node cannot train trials. The check runs on the node as a Ray task. The node needs the code and
-    the version of torch of the `driver`, the store, the plug-ins and the corpora. The pickled settings may
-    need the plug-ins. The bytes are 0 if trials train on CPUs.
+    The check runs on the node as a Ray task. The node needs the code and the version of torch of the
+    `driver`, the store, the plug-ins and the corpora. The pickled settings may need the plug-ins.
     """
-    gpu_bytes = 0
     try:
         code, torch_version = driver
         if (fault := code_fault(code, look_at_code())) is not None:
             raise NodeError(fault)
         if torch.__version__ != torch_version:
             raise NodeError(f"expected torch {torch_version}, got {torch.__version__}")
-        gpu_bytes = found[0].bytes if machine.gpus and (found := gpu_here()) else 0
-        if machine.gpus and not gpu_bytes:
+        if machine.gpus and not has_gpu():
             fails = f", because CUDA fails: {fault}" if (fault := gpu_fault()) is not None else ""
             raise NodeError(f"expected the GPU that Ray reports, but torch finds none{fails}")
         # read something, so that a store that cannot be reached is found here
@@ -175,16 +134,15 @@ def check_node(
             raise NodeError(faults[0])
         prepare_corpora(trials, machine.data)
     except NodeError as error:
-        return str(error), gpu_bytes
+        return str(error)
     except Exception as error:  # noqa: BLE001 -- any error is this node's problem
-        return f"{type(error).__name__}: {error}", gpu_bytes
-    return "", gpu_bytes
+        return f"{type(error).__name__}: {error}"
+    return ""
 
 
-def _describe(node: dict[str, Any], answer: ray.ObjectRef[tuple[str, int]]) -> ClusterNode:
-    gpu_bytes = 0
+def _describe(node: dict[str, Any], answer: ray.ObjectRef[str]) -> ClusterNode:
     try:
-        problem, gpu_bytes = ray.get(answer, timeout=ANSWER_S)
+        problem = ray.get(answer, timeout=ANSWER_S)
     except ray.exceptions.GetTimeoutError:
         problem = f"no answer within {ANSWER_S:g} s"
     except ray.exceptions.RayError as error:  # for example if the package is missing
@@ -194,7 +152,6 @@ def _describe(node: dict[str, Any], answer: ray.ObjectRef[tuple[str, int]]) -> C
         cpus=node["Resources"].get("CPU", 0.0),
         gpus=_gpus(node),
         problem=problem,
-        gpu_bytes=gpu_bytes,
     )
 
 

@@ -365,16 +365,10 @@ class _Run:
         if self.arguments.local:
             run_local(source, store, machine, self.listener, stop, metric=metric)
             return []
-        from .planning import count_at_once  # noqa: PLC0415 -- only a GPU that trials share needs it
         from .ray_cluster import run_cohorts  # noqa: PLC0415 -- Ray is loaded only where it runs
 
-        settings, max_trials = self.settings, self.arguments.max_trials
-        at_once = count_at_once(study, len(settings))
-        at_once = at_once if max_trials is None else min(at_once, max_trials)
-        held = [as_long_as_data(each, study.own_corpus) for each in settings]
-        return run_cohorts(
-            source, store, machine, self.listener, stop, settings=held, at_once=at_once, metric=metric
-        )
+        held = [as_long_as_data(each, study.own_corpus) for each in self.settings]
+        return run_cohorts(source, store, machine, self.listener, stop, settings=held, metric=metric)
 
     def train_grid(self, free: list[Job]) -> list[str]:
         """Train the trials of a grid, at most `max_trials`."""

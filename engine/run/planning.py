@@ -26,7 +26,6 @@ from ...studies.planning.memory_estimates import (
     WeightState,
     fits,
     step_memory,
-    trials_per_gpu,
     trials_that_fit,
 )
 from ...studies.planning.plan import MachineNotes, Plan, make_plan
@@ -103,16 +102,11 @@ def plan_study(
         measure=measure_steps(machine, study.own_corpus.files if study.own_corpus else {}),
         locate=lambda dataset: check_availability(dataset, machine.data).location,
     )
-    left = [each.trial.settings for each in plan.trials if each.status != "done"]
-    at_once = count_at_once(study, len(left))
-    return on_machine(plan, machine, at_once=at_once or None)
+    return on_machine(plan, machine)
 
 
-def on_machine(plan: Plan, machine: Machine, *, at_once: int | None = None) -> Plan:
-    """Add notes on this machine to a plan, such as its total time.
-
-    At most `at_once` of the trials can train at the same time; None means any number.
-    """
+def on_machine(plan: Plan, machine: Machine) -> Plan:
+    """Add notes on this machine to a plan, such as its total time."""
     settings = [trial.common for trial in plan.study.examples]
     if any(each.train.groups for each in settings):
         from ..optimisers.build import check_groups  # noqa: PLC0415 -- loads torch
@@ -120,7 +114,7 @@ def on_machine(plan: Plan, machine: Machine, *, at_once: int | None = None) -> P
         check_groups(settings)
     notes = MachineNotes(
         total=_total_time(plan, machine),
-        where=describe_device(plan, machine, at_once),
+        where=describe_device(plan, machine),
         bf16=_describe_bf16(plan, machine),
         activation_checkpointing=machine.activation_checkpointing,
     )
@@ -243,11 +237,10 @@ def count_state(settings: TrialSettings) -> WeightState | None:
     return WeightState(**remember("state", key, count))
 
 
-def describe_device(plan: Plan, machine: Machine, at_once: int | None = None) -> str:
+def describe_device(plan: Plan, machine: Machine) -> str:
     """Describe the device on which the trials of a plan train.
 
-    For example `this machine's GPU, NVIDIA H100: 8 such trials at once; 12 fit into 80.0 GB`. At most
-    `at_once` of the study's trials can train at the same time; None means any number.
+    For example `this machine's GPU, NVIDIA H100: 8 such trials at once; 12 fit into 80.0 GB`.
     """
     gpus, address = machine.gpus, machine.address
     if address is not None:
@@ -266,20 +259,17 @@ def describe_device(plan: Plan, machine: Machine, at_once: int | None = None) ->
     # a GPU may be split into instances, each for another process
     count = max(count, count_gpus_of_processes())
     name = f"this machine's {f'{count} GPUs' if count > 1 else 'GPU'}, {gpu.name}"
-    shared = plan.memory and _shared(plan.memory[1], gpu, count, machine, at_once)
+    shared = plan.memory and _shared(plan.memory[1], gpu, count, machine)
     return f"{name}: {shared}" if shared else name
 
 
-def _shared(held: StepMemory, gpu: Gpu, count: int, machine: Machine, at_once: int | None) -> str:
+def _shared(held: StepMemory, gpu: Gpu, count: int, machine: Machine) -> str:
     if (cpus := cpus_here()) < machine.cpus:
         return f"no trial, because each needs cpus = {machine.cpus:g}; this machine has {plural(cpus, 'CPU')}"
     fitting, room = trials_that_fit(held, gpu.bytes), cpus / count / machine.cpus
     if not fitting:
         return _no_trial_fits(held, gpu.bytes)
-    if machine.gpus == "auto":
-        trials = trials_per_gpu(held, gpu.bytes, cpus=room, at_once=at_once and at_once / count)
-    else:
-        trials = max(1, int(min(1 / machine.gpus, room)))
+    trials = 1 if machine.gpus == "auto" else max(1, int(min(1 / machine.gpus, room)))
     place = "" if count == 1 else " on each"
     fit = f"{fitting:,} fit{'s' * (fitting == 1)} into {format_bytes(gpu.bytes)}"
     return f"{plural(trials, 'such trial')} at once{place}; {fit}"
@@ -300,11 +290,6 @@ def _no_trial_fits(held: StepMemory, device_bytes: int) -> str:
     parts = held.parts_that_fit(device_bytes)
     split = "" if parts is None else f", but one with gradient accumulation over {parts} parts"
     return f"no such trial fits into {format_bytes(device_bytes)}{split}"
-
-
-def count_at_once(study: Study, left: int) -> int:
-    """Return how many of the `left` trials of a grid, or points of a search, can train at once."""
-    return left if study.search is None else sum(study.search.points_by_rung)
 
 
 def _cpu_months(plan: Plan) -> str:

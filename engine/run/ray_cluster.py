@@ -32,15 +32,15 @@ from ...storage import Store
 from ...storage.rows import KEY_COLUMNS, has_trial, row_values
 from ...studies.schema.settings import TrialSettings
 from ...studies.text.units import plural
-from ..core.events import ClaimedElsewhere, ClusterNode, Ended, Event, Listener
+from ..core.events import ClaimedElsewhere, Ended, Event, Listener
 from ..core.process import StartAborted, Stop, stopped_by_signals
-from ..core.resources import Machine, count_gpus_of_processes, gpu_here
+from ..core.resources import Machine, has_gpu
 from ..trial.checkpoints import record_stops
 from ..trial.failures import MachineError
 from ..trial.outcome import Job
 from ..trial.resumable_attempt import TrainingFactory
 from ..trial.training import Training
-from .cluster_nodes import fit_to_cluster, located, share_of_gpu
+from .cluster_nodes import fit_to_cluster, located
 from .cohorts import CohortSource
 from .ray_actor import COMPLETED, CohortActor, request_stop
 from .ray_connection import check_workers_here, connected, look_at_code
@@ -256,7 +256,6 @@ def run_cohorts(
     stop: Stop,
     *,
     settings: Sequence[TrialSettings] = (),
-    at_once: int | None = None,
     metric: str | None = None,
     make_training: TrainingFactory = Training.begin,
 ) -> list[str]:
@@ -275,9 +274,9 @@ def run_cohorts(
                 place = opened.enter_context(located(store, machine))
                 if machine.address is None:
                     check_workers_here(code)
-                    machine = fit_here(machine, settings, at_once)
+                    machine = fit_here(machine)
                 else:
-                    machine = fit_to_cluster(place, machine, settings, listener, at_once)
+                    machine = fit_to_cluster(place, machine, settings, listener)
         except StartAborted:
             return []
         scratch = opened.enter_context(tempfile.TemporaryDirectory(prefix="activemem-"))
@@ -317,15 +316,13 @@ def run_cohorts(
         return searcher.errors
 
 
-def fit_here(machine: Machine, settings: Sequence[TrialSettings], at_once: int | None) -> Machine:
-    """Return the machine with each trial's share of a GPU. Raise MachineError if no trial has room here."""
-    cpus = ray.cluster_resources().get("CPU", 1.0)
+def fit_here(machine: Machine) -> Machine:
+    """Return the machine with a number for `gpus = "auto"`: 1 if there is a GPU here, else 0.
+
+    Raise MachineError if no trial has room here.
+    """
     if machine.gpus == "auto":
-        found = gpu_here()
-        here = ClusterNode(
-            host="here", cpus=cpus, gpus=count_gpus_of_processes(), gpu_bytes=found[0].bytes if found else 0
-        )
-        machine = replace(machine, gpus=share_of_gpu(machine, [here], settings, at_once) if found else 0.0)
+        machine = replace(machine, gpus=1.0 if has_gpu() else 0.0)
     for name, asked in (("CPU", machine.cpus), ("GPU", _gpus(machine))):
         if asked > (found := ray.cluster_resources().get(name, 0.0)):  # Tune would wait for ever
             raise MachineError(

@@ -12,7 +12,6 @@ from .final_values import with_bits_per_byte as with_bits_per_byte
 from .memory_estimates import GPU_CONTEXT as GPU_CONTEXT
 from .memory_estimates import StepMemory as StepMemory
 from .memory_estimates import step_memory as step_memory
-from .memory_estimates import trials_per_gpu as trials_per_gpu
 from .memory_estimates import trials_that_fit as trials_that_fit
 from .reused_trials import reusable_outcomes as reusable_outcomes
 from .status import study_outcomes as study_outcomes

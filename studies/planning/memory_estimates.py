@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from ..resolve.costs import analysis, longest_tokens
@@ -13,9 +12,6 @@ GPU_CONTEXT = 600 * 2**20
 
 MAX_DOUBLINGS = 5
 """The maximum number of times that a batch's parts are doubled before a trial without enough memory fails."""
-
-MOST_ON_ONE = 48
-"""The maximum number of processes on a GPU; NVIDIA's multi-process service (MPS) rejects more."""
 
 NUMBER = 4
 """The bytes of a parameter, and of an optimiser's state value."""
@@ -116,13 +112,3 @@ def trials_that_fit(held: StepMemory, device_bytes: int) -> int:
     Each needs the step memory `held`.
     """
     return int(0.9 * device_bytes / (held.total + GPU_CONTEXT))
-
-
-def trials_per_gpu(held: StepMemory, device_bytes: int, *, cpus: float, at_once: float | None = None) -> int:
-    """Return how many trials share a GPU: as many as fit, at least one.
-
-    The GPU has CPUs for `cpus` trials. With `at_once`, there are no more trials than this for each GPU, so
-    that no GPU is idle. A trial that runs out of memory nevertheless is retried in parts.
-    """
-    most = math.inf if at_once is None else math.ceil(at_once)
-    return int(max(1, min(trials_that_fit(held, device_bytes), cpus, MOST_ON_ONE, most)))

@@ -6,10 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from activemem.engine import Machine
-from activemem.engine.core import ClusterNode, Gpu
-from activemem.engine.run import cluster_nodes, planning, share_of_gpu
+from activemem.engine.core import Gpu
+from activemem.engine.run import planning
 from activemem.studies.planning import StepMemory
-from activemem.studies.text import plural
 
 STEP = StepMemory(
     tokens=40,
@@ -27,33 +26,26 @@ STEP = StepMemory(
 def _told(monkeypatch):
     """Return a function for the plan's device text, with H100s and steps of 8 GB."""
 
-    def told(gpus, *, count=1, cpus=64, address=None, size=80 * 10**9, left=None):
+    def told(gpus, *, count=1, cpus=64, address=None, size=80 * 10**9):
         gpu = Gpu(name="NVIDIA H100", bytes=size)
         monkeypatch.setattr(planning, "gpu_here", lambda: (gpu, count))
         monkeypatch.setattr(planning, "cpus_here", lambda: cpus)
         plan = SimpleNamespace(memory=("sa", STEP))
-        return planning.describe_device(plan, Machine(gpus=gpus, cpus=2, address=address), at_once=left)
+        return planning.describe_device(plan, Machine(gpus=gpus, cpus=2, address=address))
 
     return told
 
 
-def test_as_many_trials_share_a_gpu_as_fit(told, golden):
+def test_by_default_a_trial_has_a_whole_gpu(told, golden):
     golden(told("auto"))
+    golden(told("auto", count=4))
 
 
 @pytest.mark.parametrize(
     "asked",
     [
-        ("auto", {"cpus": 6}),
-        ("auto", {"cpus": 12, "count": 2}),
-        ("auto", {"cpus": 192, "size": 800 * 10**9}),
-        ("auto", {"left": 10, "count": 4}),
-        ("auto", {"left": 3, "count": 4}),
-        ("auto", {"left": 8}),
-        (0.25, {"left": 1}),
         (0.25, {}),
         (0.25, {"cpus": 4}),
-        ("auto", {"cpus": 3, "count": 2}),
         (0.25, {"cpus": 7, "count": 4}),
         (0.02, {"cpus": 97}),
         (0.0208, {"cpus": 192}),
@@ -70,20 +62,7 @@ def test_memory_cpus_or_the_setting_limit_the_trials_on_a_gpu(told, asked, golde
 
 def test_the_page_on_many_runs_shows_the_text_of_a_plan(told):
     page = Path(__file__).parents[3].joinpath("docs", "how-to", "many-runs.md").read_text(encoding="utf-8")
-    assert told("auto", cpus=6) in " ".join(page.split())
-
-
-@pytest.mark.parametrize("left", [None, 1, 9])
-@pytest.mark.parametrize("count", [1, 4])
-@pytest.mark.parametrize("cpus", [4, 10, 192])
-@pytest.mark.parametrize("size", [20, 80, 800])
-def test_a_gpu_has_as_many_trials_as_the_run_has_shares_of_it(told, monkeypatch, cpus, size, count, left):
-    monkeypatch.setattr(cluster_nodes, "step_memory", lambda *_, **__: STEP)
-    monkeypatch.setattr(cluster_nodes, "weight_state", lambda _: None)
-    node = ClusterNode(host="a", gpus=count, gpu_bytes=size * 10**9, cpus=cpus)
-    trials = round(1 / share_of_gpu(Machine(cpus=2), [node], [None], left))
-    says = told("auto", cpus=cpus, size=size * 10**9, count=count, left=left)
-    assert f": {plural(trials, 'such trial')} at once" in says
+    assert told(0.125) in " ".join(page.split())
 
 
 def test_a_trial_that_has_the_whole_gpu_shares_it_with_none(told):

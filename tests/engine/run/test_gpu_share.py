@@ -9,13 +9,11 @@ from types import SimpleNamespace
 import pytest
 import ray
 import torch
-from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from activemem import load_study, run_study
 from activemem.engine import Machine
 from activemem.engine.core import (
     NOBODY,
-    ClusterNode,
     Gpu,
     ResourceError,
     count_gpus,
@@ -31,13 +29,11 @@ from activemem.engine.run import (
     ray_cluster,
     ray_connection,
     share_cores,
-    share_of_gpu,
 )
 from activemem.engine.trial import MachineError, check_gpu, failures
 from activemem.storage import Store
-from activemem.studies.planning import GPU_CONTEXT, step_memory, trials_per_gpu, trials_that_fit
+from activemem.studies.planning import GPU_CONTEXT, step_memory, trials_that_fit
 
-from ...study_texts import SEARCH_OF_RUNGS
 from .ray_nodes import ENVIRONMENT, head, worker
 
 NO_GPU = pytest.mark.skipif(has_gpu(), reason="needs a machine without a GPU")
@@ -48,71 +44,17 @@ def settings(tiny):
     return [trial.settings for trial in load_study(tiny).trials]
 
 
-def test_as_many_trials_share_a_gpu_as_its_memory_and_its_cpus_allow(settings):
-    largest = max(step_memory(each).total for each in settings)
-    room_for_three = int(3.5 * (largest + GPU_CONTEXT) / 0.9)
-    node = ClusterNode(host="a", gpus=1, gpu_bytes=room_for_three, cpus=16)
-    assert share_of_gpu(Machine(cpus=1.0), [node], settings, None) == 0.3333
-    assert share_of_gpu(Machine(cpus=8.0), [node], settings, None) == 0.5  # two trials have the CPUs
-    four = ClusterNode(host="a", gpus=4, gpu_bytes=room_for_three, cpus=8)
-    assert share_of_gpu(Machine(cpus=1.0), [node, four], settings, None) == 0.5  # the smaller of the two
-    many = ClusterNode(host="a", gpus=1, gpu_bytes=10**12, cpus=256)
-    assert share_of_gpu(Machine(cpus=1.0), [many], settings, None) == 0.0208  # no more share a GPU
-    small = ClusterNode(host="a", gpus=1, gpu_bytes=2**20, cpus=16)
-    assert (
-        share_of_gpu(Machine(cpus=1.0), [small], settings, None) == 1.0
-    )  # it may fit nevertheless: the trial will tell
-
-
-def test_no_more_trials_share_a_gpu_than_there_are_for_each_so_that_none_is_idle(settings):
-    eight = ClusterNode(host="a", gpus=8, gpu_bytes=10**12, cpus=128)
-    four = ClusterNode(host="a", gpus=4, gpu_bytes=10**12, cpus=64)
-    shares = {
-        at_once: share_of_gpu(Machine(), [eight], settings, at_once) for at_once in (3, 8, 12, 16, 17, 999)
-    }
-    assert shares == {3: 1.0, 8: 1.0, 12: 0.5, 16: 0.5, 17: 0.3333, 999: 0.0625}
-    assert share_of_gpu(Machine(), [eight, four], settings, 24) == 0.5
-    assert share_of_gpu(Machine(gpus=0.5), [eight], settings, None) == 0.0625  # any number of them
-
-
-@pytest.mark.slow  # Ray begins
-def test_as_many_gpus_train_as_there_are_trials(monkeypatch, settings):
-    gpu = Gpu(name="NVIDIA H100", bytes=80 * 10**9)
-    monkeypatch.setattr(ray_cluster, "gpu_here", lambda: (gpu, 4))
-    for module in (ray_cluster, ray_connection):
-        monkeypatch.setattr(module, "count_gpus_of_processes", lambda: 4)
-    monkeypatch.setattr(ray_connection, "cpus_here", lambda: 16)
-    with connected(Machine(), NOBODY):
-        machine = fit_here(Machine(), settings, 8)
-        bundle = {"CPU": machine.cpus, "GPU": machine.gpus}
-        groups = [ray.util.placement_group([bundle]) for _ in range(8)]
-        find, places = ray.remote(num_gpus=machine.gpus)(ray.get_gpu_ids), []
-        for group in groups:
-            place = PlacementGroupSchedulingStrategy(group)
-            places += ray.get(find.options(scheduling_strategy=place).remote())
-    assert machine.gpus == 0.5
-    assert sorted(places) == [0, 0, 1, 1, 2, 2, 3, 3]
-
-
-def test_a_run_says_how_many_of_its_trials_can_train_at_once(tmp_path, tiny, monkeypatch):
-    told = []
-    monkeypatch.setattr(ray_cluster, "run_cohorts", lambda *_, at_once, **__: told.append(at_once) or [])
-
-    def run(text, **options):
-        run_study(load_study(text), Store(tmp_path), Machine(gpus=0.0), local=False, **options)
-        return told.pop()
-
-    study = load_study(tiny)
-    assert run(tiny) == study.total
-    assert run(tiny, max_trials=2) == 2
-    assert run(SEARCH_OF_RUNGS) == sum(load_study(SEARCH_OF_RUNGS).search.points_by_rung)
+@pytest.mark.parametrize(("found", "gpus"), [(True, 1.0), (False, 0.0)])
+def test_by_default_a_trial_has_a_whole_gpu_if_there_is_one(monkeypatch, found, gpus):
+    monkeypatch.setattr(ray_cluster, "has_gpu", lambda: found)
+    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 2.0, "GPU": 1.0})
+    assert fit_here(Machine()) == Machine(gpus=gpus)
 
 
 def test_trials_leave_a_tenth_of_a_device_free(settings):
     held = step_memory(settings[0])
     assert trials_that_fit(held, 80 * 10**9) == int(72 * 10**9 / (held.total + GPU_CONTEXT))
     assert trials_that_fit(held, 0) == 0
-    assert trials_per_gpu(held, 0, cpus=8) == 1  # it tries
 
 
 def test_gpus_that_are_split_are_those_that_cuda_gives_to_a_process(monkeypatch):
@@ -144,17 +86,13 @@ def test_a_row_has_the_share_of_a_gpu_that_its_trial_had(tmp_path, tiny, monkeyp
     assert device.endswith(told)
 
 
-def test_a_run_uses_the_smallest_gpu_as_its_plan_says(monkeypatch, settings):
+def test_the_smallest_gpu_decides_what_fits(monkeypatch):
     sizes = {"NVIDIA H100": 80 * 10**9, "NVIDIA L4": 24 * 10**9}
     found = [SimpleNamespace(name=name, total_memory=size) for name, size in sizes.items()]
     monkeypatch.setattr(resources, "has_gpu", lambda: True)
     monkeypatch.setattr(resources, "count_gpus", lambda: len(found))
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: found[device])
     assert resources.gpu_here() == (Gpu(name="NVIDIA L4", bytes=24 * 10**9), 2)
-    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 192.0, "GPU": 2.0})
-    held = max(step_memory(each).total for each in settings) + GPU_CONTEXT
-    machine = fit_here(Machine(cpus=1.0), settings, None)
-    assert machine.gpus == 10_000 // min(48, int(0.9 * 24 * 10**9 / held)) / 10_000
 
 
 def test_workers_that_share_a_machine_compile_by_the_cores_of_their_trials(monkeypatch):
@@ -197,24 +135,9 @@ def test_a_machine_has_the_cpus_that_its_process_may_use_and_its_container_has(
     assert cpus_here(tmp_path) == (allowed or 6)
 
 
-@pytest.mark.slow  # Ray begins
-def test_a_run_shares_a_gpu_as_the_cpus_of_its_cluster_and_the_plan_say(monkeypatch, settings):
-    gpu = Gpu(name="NVIDIA H100", bytes=80 * 10**9)
-    monkeypatch.setattr(ray_cluster, "gpu_here", lambda: (gpu, 1))
-    for module in (ray_cluster, ray_connection):
-        monkeypatch.setattr(module, "count_gpus_of_processes", lambda: 1)
-    monkeypatch.setattr(ray_connection, "cpus_here", lambda: 3)
-    monkeypatch.setattr(os, "cpu_count", lambda: 64)  # of which the cluster knows nothing
-    with connected(Machine(), NOBODY):
-        machine = fit_here(Machine(), settings, None)
-    assert machine.gpus == 0.3333
-
-
 @NO_GPU
-def test_without_a_gpu_trials_train_on_the_cpu(monkeypatch, settings):
+def test_without_a_gpu_trials_train_on_the_cpu():
     assert Machine().device == "cpu"
-    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 2.0})
-    assert fit_here(Machine(), settings, None) == Machine(gpus=0.0)
 
 
 @pytest.mark.parametrize("gpus", [1.5, 8.0, -1.0])
