@@ -17,18 +17,13 @@ from __future__ import annotations
 import itertools
 import math
 import sys
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import polars as pl
 
-from activemem.reporting.statistics.estimates import Interval
-from activemem.reporting.statistics.factor_effects import Contrast, FactorModel, TermColumns
-from activemem.reporting.statistics.stratified_bootstrap import (
-    INTERQUARTILE_MEAN,
-    MEAN,
-    MEDIAN,
-    aggregate_all,
-    probability_of_improvement,
-)
+from activemem import load_plugin
 
 LEVEL = 0.05
 SEEDS = (2, 3, 5, 10)
@@ -36,7 +31,7 @@ SEED_DEVIATION = 1.0
 EFFECT = 1.0  # standard deviations of a value
 CELLS = list(itertools.product(range(3), range(2), range(2)))
 TASKS = (1, 3, 6)
-STATISTICS = {"interquartile mean": INTERQUARTILE_MEAN, "mean": MEAN, "median": MEDIAN}
+STATISTICS = ("interquartile mean", "mean", "median")
 RESAMPLES = 1_000
 MANY = 100_000  # seeds that approximate infinitely many
 P_BETTER = (1 + math.erf(0.5)) / 2  # P(N(1, 1) > N(0, 1))
@@ -47,13 +42,20 @@ DEVIATIONS = {
 }
 
 
-def columns(seeds: int) -> TermColumns:
-    """Return the columns of all terms (factors and interactions) of the grid with this number of seeds."""
+def fit(plugin: Any, values: list[float], seeds: int) -> Any:  # noqa: ANN401 -- the plug-in's module and model
+    """Fit the model of the plug-in `effects` to values, cell by cell."""
     cells = [cell for cell in CELLS for _ in range(seeds)]
-    return TermColumns(
-        levels={name: [cell[at] for cell in cells] for at, name in enumerate("abc")},
-        seeds=[*range(seeds)] * len(CELLS),
+    frame = pl.DataFrame(
+        {
+            "trial": [str(at) for at in range(len(cells))],
+            **{name: [str(cell[at]) for cell in cells] for at, name in enumerate("abc")},
+            "seed": [*range(seeds)] * len(CELLS),
+            "value": values,
+        }
     )
+    levels = {name: {str(each): "" for each in range(3 if name == "a" else 2)} for name in "abc"}
+    results = SimpleNamespace(factors=levels, values=lambda _metric: frame)
+    return plugin.FactorModel(results, "loss")
 
 
 def draw(rng: np.random.Generator, seeds: int, spread: list[float], effect: float) -> list[float]:
@@ -69,51 +71,49 @@ def print_effects(draws: int) -> None:
     rng = np.random.default_rng(0)
     print("| seeds | deviations | any found | level covered | difference covered | found |")
     print("| --: | :-- | --: | --: | --: | --: |")
+    plugin = load_plugin("effects")
     for seeds in SEEDS:
-        terms = columns(seeds)
         for name, spread in DEVIATIONS.items():
             counts = np.zeros(4)
             for _ in range(draws):
-                model = FactorModel(terms, draw(rng, seeds, spread, 0.0))
-                effects = model.effects()
-                found = FactorModel(terms, draw(rng, seeds, spread, EFFECT)).effects()[1].p
+                model = fit(plugin, draw(rng, seeds, spread, 0.0), seeds)
+                found = fit(plugin, draw(rng, seeds, spread, EFFECT), seeds)
                 counts += (
-                    any(each.p is not None and each.p < LEVEL for each in effects),
-                    covers(model.deviations("a")[0], 0.0),
-                    covers(effects[1].contrasts[0], 0.0),
-                    found is not None and found < LEVEL,
+                    any(p < LEVEL for p in model.p.values()),
+                    covers(model.deviations("a")["0"], 0.0),
+                    covers(model.difference(("b",)), 0.0),
+                    found.p["b",] < LEVEL,
                 )
             rates = " | ".join(f"{rate:.1%}" for rate in counts / draws)
             print(f"| {seeds} | {name} | {rates} |", flush=True)
 
 
-def covers(found: Contrast | Interval, truth: float) -> bool:
+def covers(found: Any, truth: float) -> bool:  # noqa: ANN401 -- a plug-in's estimate or cell
     """Return whether an interval contains a number."""
     return found.low is not None and found.high is not None and found.low <= truth <= found.high
 
 
 def print_aggregates(draws: int) -> None:
     """Print the table of aggregates; the last column is the share of draws that have an interval."""
-    rng = np.random.default_rng(1)
+    rng, plugin = np.random.default_rng(1), load_plugin("aggregate")
+    plugin.RESAMPLES = RESAMPLES
     print(f"| tasks | seeds | {' | '.join(STATISTICS)} | better | better, none |")
     print("| --: " * (len(STATISTICS) + 4) + "|")
     for tasks, seeds in itertools.product(TASKS, SEEDS):
-        centers = np.arange(tasks, dtype=float)
-        endless = [rng.normal(center, 1, MANY)[None, :] for center in centers]
-        truths = {name: float(statistic.of(endless)[0]) for name, statistic in STATISTICS.items()}
-        covered, better, unknown = dict.fromkeys(STATISTICS, 0), 0, 0
-        for seed in range(draws):
+        places = np.arange(tasks, dtype=float)
+        truths = plugin.centers(*(rng.normal(place, 1, MANY) for place in places))
+        degrees = [(seeds - 1) * each for each in (-(-tasks // 2), tasks, 2 - tasks % 2)]
+        covered, better, unknown = np.zeros(len(STATISTICS)), 0, 0
+        for _ in range(draws):
             runs, baseline = (
-                [rng.normal(center - lower, 1, seeds).tolist() for center in centers] for lower in (0, 1)
+                [rng.normal(place - lower, 1, seeds).tolist() for place in places] for lower in (0, 1)
             )
-            found = aggregate_all(runs, STATISTICS, resamples=RESAMPLES, seed=seed)
-            for name, truth in truths.items():
-                covered[name] += covers(found[name], truth)
-            chance = probability_of_improvement(runs, baseline, resamples=RESAMPLES, seed=seed)
+            found = plugin.intervals(runs, plugin.centers, degrees, (-math.inf, math.inf))
+            covered += [covers(each, truth) for each, truth in zip(found, truths, strict=True)]
+            chance = plugin.improvement(runs, baseline, 1)
             better += covers(chance, P_BETTER)
             unknown += chance.low is None
-        rates = [count / draws for count in covered.values()]
-        rates += [better / max(1, draws - unknown), unknown / draws]
+        rates = [*(covered / draws), better / max(1, draws - unknown), unknown / draws]
         print(f"| {tasks} | {seeds} | {' | '.join(f'{rate:.1%}' for rate in rates)} |", flush=True)
 
 

@@ -6,7 +6,8 @@ can estimate. In all means and effects, the levels of the other factors have equ
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, product
 from typing import Any, NamedTuple
 from warnings import catch_warnings
@@ -62,6 +63,7 @@ class FactorModel:
         mains: list[Term] = [(name,) for name, kept in self.levels.items() if len(kept) > 1]
         pairs: list[Term] = [(one, other) for (one,), (other,) in combinations(mains, 2)]
         self.levels["seed"] = sorted(there["seed"])
+        self._codes = {name: _sum_codes(len(kept)) for name, kept in self.levels.items() if len(kept) > 1}
         blocks = [(), SEEDS] if len(there["seed"]) > 1 else [()]
         self.estimable, self.shares, self.residual_share = list[Term](), dict[Term, float](), 0.0
         self.p, self.covariance, self.degrees = dict[Term, float](), "", 0
@@ -71,7 +73,7 @@ class FactorModel:
         # a factor that is not separable stays, so that the other terms are not charged with it
         self._terms = [*blocks, *mains, *(pair for pair in pairs if pair in separable)]
         self.estimable = [term for term in self._separable(self._terms) if term not in blocks]
-        design, y = self._design(), frame["value"].to_numpy()
+        design, y = self._design(self._terms), frame["value"].to_numpy()
         with catch_warnings(action="ignore"):  # that confounded factors make the design rank-deficient
             fit = self._fit = OLS(y, design).fit()
         self.degrees, total = int(fit.df_resid), float(((y - y.mean()) ** 2).sum())
@@ -89,6 +91,8 @@ class FactorModel:
             self.covariance, groups = "HC3" if is_free else "nonrobust", {}
         with catch_warnings(action="ignore"):  # as above
             self._fit = OLS(y, design).fit(cov_type=self.covariance, cov_kwds=groups, use_t=True)
+        if groups:
+            self.degrees = len(set(groups["groups"])) - 1
         eye = np.eye(design.shape[1])
         raw = [float(self._fit.f_test(eye[self._place(term)]).pvalue) for term in self.estimable]
         if raw:
@@ -130,26 +134,21 @@ class FactorModel:
             f"test{'s' * (len(self.p) != 1)}."
         )
 
-    def _row(self, at: dict[str, Any], terms: Sequence[Term] | None = None) -> Any:
+    def _row(self, at: Mapping[str, Any]) -> Any:
         """Return the weights of the coefficients at these levels, averaged over all other factors."""
-        return np.concatenate([self._code(term, at) for term in terms or self._terms])
+        coded = {name: codes[:1] * 0.0 for name, codes in self._codes.items()}
+        coded |= {name: self._codes[name][[self.levels[name].index(level)]] for name, level in at.items()}
+        return np.hstack([_product(coded, term) for term in self._terms])[0]
 
-    def _code(self, term: Term, at: dict[str, Any]) -> Any:
-        # sum coding: 1 for the own level, −1 for the last one; the mean over all levels is 0
-        code = np.ones(1)
-        for name in term:
-            eye = np.eye(count := len(self.levels[name]) - 1)
-            place = self.levels[name].index(at[name]) if name in at else None
-            own = np.zeros(count) if place is None else -np.ones(count) if place == count else eye[place]
-            code = np.kron(code, own)
-        return code
-
-    def _design(self, terms: Sequence[Term] | None = None) -> Any:
-        rows = [self._row(row, terms) for row in self.values.iter_rows(named=True)]
-        return np.array(rows)
+    def _design(self, terms: Sequence[Term]) -> Any:
+        coded = {
+            name: codes[[self.levels[name].index(level) for level in self.values[name]]]
+            for name, codes in self._codes.items()
+        }
+        return np.hstack([_product(coded, term) for term in terms])
 
     def _place(self, term: Term) -> slice:
-        sizes = [len(self._code(each, {})) for each in self._terms]
+        sizes = [_size(self._codes, each) for each in self._terms]
         at = self._terms.index(term)
         return slice(sum(sizes[:at]), sum(sizes[: at + 1]))
 
@@ -158,7 +157,7 @@ class FactorModel:
         design = self._design(terms)
         # a coefficient is unique if pinv(X) X maps it to itself
         lost = np.abs(np.eye(design.shape[1]) - np.linalg.pinv(design, rcond=1e-8) @ design).max(axis=1)
-        names = [term for term in terms for _ in self._code(term, {})]
+        names = [term for term in terms for _ in range(_size(self._codes, term))]
         mixed = {name for name, each in zip(names, lost, strict=True) if each > 1e-6}
         return [term for term in terms if term not in mixed]
 
@@ -167,6 +166,23 @@ class FactorModel:
             return [Estimate(float(row @ self._fit.params)) for row in rows]
         found = self._fit.t_test(np.array(rows))
         return [Estimate(*each) for each in zip(found.effect, *found.conf_int().T, strict=True)]
+
+
+def _sum_codes(count: int) -> Any:
+    """Return the codes of each level: 1 for its own column, −1 everywhere for the last level."""
+    return np.vstack([np.eye(count - 1), -np.ones(count - 1)])
+
+
+def _product(coded: Mapping[str, Any], term: Term) -> Any:
+    """Return the columns of a term: all products of the columns of its factors."""
+    found = np.ones((len(next(iter(coded.values()))), 1))
+    for name in term:
+        found = (found[:, :, None] * coded[name][:, None, :]).reshape(len(found), -1)
+    return found
+
+
+def _size(codes: Mapping[str, Any], term: Term) -> int:
+    return math.prod(codes[name].shape[1] for name in term)
 
 
 @register_kind("effects")

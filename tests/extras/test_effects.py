@@ -153,6 +153,20 @@ def test_cells_with_unequal_variances_have_intervals_of_their_own():
     assert wide.high - wide.low > 1.2 * (narrow.high - narrow.low)
 
 
+def test_cells_that_share_a_trial_are_a_cluster():
+    factors = {"mixer": ["sa", "conv(k={k})"], "k": [3, 9], "task": ["sort"], "seed": [0, 1, 2, 3]}
+    studied = load_study(study_text(study={"plugins": ["effects"]}, factors=factors, table=[KEYS]))
+    assert len({trial.id for trial in studied.cells}) == 12  # of 16: sa does not use k
+    noise = [0.1, -0.2, 0.3, 0.0, 0.2, 0.1, -0.1, -0.3, 0.0, 0.4, -0.4, 0.1]
+    frames = [
+        trial_frame(made_row(trial, {"loss": 2.0 + noise[number]}, number))
+        for number, trial in enumerate(studied.trials)
+    ]
+    table = build_table(studied, studied.tables[0], pl.concat(frames).sort("trial"))
+    assert any("11 degrees of freedom, a variance for each trial" in line for line in table.caption)
+    assert all(cell.estimate.low < cell.estimate.high for cell, _, _ in table.cells[:2])
+
+
 def test_trials_without_a_value_are_reported_and_shares_do_not_add_up():
     table = made(study(), fails={3, 17})
     assert table.caption[-1].endswith(" 36 trials: 2 failed.")
