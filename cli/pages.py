@@ -308,13 +308,6 @@ _PAGES: Sequence[tuple[str, Any]] = (
     ("study status", _STATUS),
     ("study forget", Forgotten),
     _page(
-        "study rename",
-        "The new and old name of a study, and the number of renamed trials.",
-        study=str,
-        renamed=str,
-        trials=int,
-    ),
-    _page(
         "study export",
         "What was exported from a study.",
         study=str,

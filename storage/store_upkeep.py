@@ -20,7 +20,6 @@ from typing import Final
 
 import polars as pl
 
-from ..errors import nearest_hint
 from .checksums import encode, read_model, verify_checksum, verify_seal
 from .errors import DamagedError, StoreError, UnreadableError
 from .files import open_regular, read_regular, sync
@@ -38,7 +37,6 @@ from .place import (
     new_compacted_path,
     store_time,
     trial_id_fault,
-    validate_study_name,
 )
 from .read import (
     DONE,
@@ -56,7 +54,7 @@ from .read import (
     scan,
 )
 from .rows import MEASURED_LATER, SCHEMAS, SORT_KEYS, content_fault
-from .study_records import StudyRecords, read_page, rename_in_record
+from .study_records import read_page
 from .trial_files import NOTE_FILE, STARTS_FILE, read_begun, verify_note
 
 _log = logging.getLogger(__name__)
@@ -391,11 +389,10 @@ class Forgotten:
 
 
 class StoreUpkeep:
-    """Maintenance of a store: checks, merges, removals and renames."""
+    """Maintenance of a store: checks, merges and removals."""
 
     def __init__(self, quarantine: Quarantine) -> None:
         self._layout, self._quarantine = quarantine.layout, quarantine
-        self._records = StudyRecords(quarantine)
 
     def compact(self) -> int:
         """Merge small files and remove leftovers; return how many files were merged.
@@ -601,49 +598,6 @@ class StoreUpkeep:
                 layout.place.delete(*leases)
         return found
 
-    def rename(self, old: str, new: str, trials: Collection[str] = ()) -> int:
-        """Give a study another name, and return how many of its trials are stored.
-
-        The old rows stay until all new rows are written, and duplicate rows count once. So a call after a
-        crash finishes the rename, or finds that it is finished. Nothing is changed, and `StoreError` is
-        raised, if the new name is taken, or while one of the stored trials or of `trials` is in training.
-        """
-        validate_study_name(new)
-        if self.is_renamed(old, new):
-            return self._end_rename(new)
-        record, ran = self._records.load(old), set(self._studies_of_trials())
-        if record is None and old not in ran:
-            raise StoreError(f"expected a study that has run, got {old!r}{nearest_hint(old, ran)}")
-        taken = self._records.load(new)
-        half_done = taken is not None and taken.get("renamed") == old and not taken.get("rename_ended")
-        if (taken is not None or new in ran) and not half_done:
-            raise StoreError(f"expected an unused name, got {new!r}, the name of another study that has run")
-        if record is not None:
-            self._records.save(new, rename_in_record(record, old, new))
-        stored, root = set(self._rows("trials", old)["trial"]), self._layout.root
-        try:
-            with self._claimed("rename", stored | self._with_leases(trials)):
-                # a trial's row is written last, as in a run, so that a trial with a row has everything
-                for dataset in reversed(_ORDER):
-                    rows = self._rows(dataset, old).with_columns(study=pl.lit(new))
-                    if len(rows):
-                        earlier = data_files(root / dataset / old)
-                        write_merged(self._layout.place, dataset, root / dataset / new, rows, earlier)
-                for dataset in _ORDER:
-                    self._rewrite(dataset, old, pl.lit(value=True))
-        except StoreError:
-            if not half_done:
-                self._records.remove(new)
-            raise
-        self._records.remove(old)
-        return self._end_rename(new)
-
-    def is_renamed(self, old: str, new: str) -> bool:
-        """Return whether the study `old` is now called `new`, and no other study is called `old`."""
-        if (self._records.load(new) or {}).get("renamed") != old:
-            return False
-        return self._records.load(old) is None and old not in set(self._studies_of_trials())
-
     def copy_outcome(self, trial: str, to: str) -> bool:
         """Copy the outcome of a trial, with metrics, outputs and weights, to another trial.
 
@@ -759,13 +713,3 @@ class StoreUpkeep:
                 if len(kept):
                     write_merged(self._layout.place, dataset, partition, kept, contents)
                 remove_merged(self._layout.place, dataset, partition, contents)
-
-    def _studies_of_trials(self) -> list[str]:
-        return read_latest(self._quarantine, ["study"])["study"].to_list()
-
-    def _end_rename(self, new: str) -> int:
-        """Record that a renaming is complete, so that another study may use the old name."""
-        record = self._records.load(new)
-        if record is not None and not record.get("rename_ended"):
-            self._records.save(new, {**record, "rename_ended": True})
-        return self._studies_of_trials().count(new)

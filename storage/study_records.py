@@ -1,9 +1,6 @@
 """Study records: JSON files, each with a study as it last ran."""
 
-import re
-import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -49,8 +46,6 @@ class StudyRecord(BaseModel):
     seeds_before: list[int] = Field(default_factory=list[int])
     claims: dict[str, int] = Field(default_factory=dict[str, int])
     other_paths: list[str] = Field(default_factory=list[str])
-    renamed: str | None = None
-    rename_ended: bool = False
 
 
 class _Page(Record):
@@ -108,10 +103,6 @@ class StudyRecords:
             if study_name_fault(path.stem) is None and (page := self._read(path)):
                 yield path.stem, page
 
-    def remove(self, name: str) -> None:
-        """Remove the record of a study."""
-        self._layout.place.delete(self._layout.study(name))
-
     def _read(self, path: Path) -> _Page | None:
         """Return a page, or None if it is missing; move a damaged file to quarantine."""
         try:
@@ -135,27 +126,3 @@ def read_page(path: Path) -> _Page:
     if page.schema_ != RECORD_VERSION:
         raise StoreError(f"{path}: expected schema {RECORD_VERSION}, got {page.schema_}")
     return page
-
-
-def rename_in_record(record: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
-    """Return a study's record with its new name. The key `renamed` keeps the old name."""
-    text = re.sub(
-        rf"""^(\s*name\s*=\s*)["']{re.escape(old)}["']""",
-        rf'\g<1>"{new}"',
-        record["text"],
-        count=1,
-        flags=re.M,
-    )
-    fits = False
-    with suppress(tomllib.TOMLDecodeError, RecursionError):
-        study = tomllib.loads(text).get("study")
-        fits = isinstance(study, dict) and study.get("name") == new
-    # if the name cannot be replaced in the text, an override sets it
-    overrides = [*record.get("overrides", ()), *([] if fits else [f'study.name="{new}"'])]
-    return {
-        **record,
-        "text": text if fits else record["text"],
-        "overrides": overrides,
-        "renamed": old,
-        "rename_ended": False,
-    }

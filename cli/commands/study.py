@@ -189,29 +189,6 @@ def forget(
 
 
 @app.command()
-def rename(
-    study: Annotated[str, typer.Argument(metavar="OLD", help="The name of a study in the store.")],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="The new name.")],
-    *,
-    results: ResultsOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Rename a study in the store. Your own files do not change.
-
-    The command fails while a trial of the study is training. After a crash, the same command finishes the
-    renaming.
-    """
-    store = cli.load_settings({"results": results}).store
-    is_done = store.upkeep.is_renamed(study, new)
-    trials = () if is_done else studies.stored_part(studies.load_last_run(study, store), store, ())
-    moved = store.upkeep.rename(study, new, trials)
-    if as_json:
-        print_page("study rename", study=new, renamed=study, trials=moved)
-        return
-    print_stdout(f"{study} is {new} now: {plural(moved, 'trial')} moved")
-
-
-@app.command()
 def export(
     study: StudyName,
     *,

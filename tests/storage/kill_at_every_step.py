@@ -31,7 +31,6 @@ ACTIONS = {
     "write": lambda store: store.write(make_trial_row(9), make_metric_rows(9), make_outputs()),
     "compact": lambda store: store.upkeep.compact(),
     "merge": lambda store: store.upkeep.merge_ended("alpha", at_least=2),
-    "rename": lambda store: store.upkeep.rename("alpha", "beta"),
     "remember": lambda store: store.records.save("alpha", {"text": "new"}),
 }
 

@@ -203,7 +203,7 @@ def test_during_a_run_outcomes_are_merged_once_there_are_many(root):
     assert store.metrics().height == 4 * 6
 
 
-@pytest.mark.parametrize("way", ["compact", "merge_ended", "forget", "rename"])
+@pytest.mark.parametrize("way", ["compact", "merge_ended", "forget"])
 def test_a_user_with_a_strict_umask_takes_no_row_from_the_group(root, way):
     before = os.umask(0o022)
     try:
@@ -216,7 +216,6 @@ def test_a_user_with_a_strict_umask_takes_no_row_from_the_group(root, way):
             "compact": store.upkeep.compact,
             "merge_ended": lambda: store.upkeep.merge_ended("alpha", at_least=1),
             "forget": lambda: store.upkeep.forget("alpha", [make_trial_id(2)]),
-            "rename": lambda: store.upkeep.rename("alpha", "beta"),
         }
         ways[way]()
     finally:

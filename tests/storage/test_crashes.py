@@ -144,15 +144,3 @@ def test_half_written_files_of_dead_writers_are_no_data(root):
     assert store.latest_attempts() == {make_trial_id(1): ("done", 0)}
     assert pl.read_parquet(root / "trials").height == 1
     assert store.damaged == ()
-
-
-@pytest.mark.heavy
-def test_a_rename_killed_at_any_step_is_finished_by_the_same_call(root, tmp_path):
-    fill_store(root, [1, 2]).records.save("alpha", {"text": '[study]\nname = "alpha"\n'})
-    killed, whole, _ = deaths(root, tmp_path / "dead", "rename")
-    for folder in (*killed, whole):
-        assert Store(folder).upkeep.rename("alpha", "beta") == 2
-        after = Store(folder)
-        assert set(after.trials()["study"]) == {"beta"}
-        assert after.metrics().height == 8
-        assert (after.records.load("alpha"), after.records.latest()) == (None, "beta")

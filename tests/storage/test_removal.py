@@ -54,17 +54,12 @@ def test_forgotten_trials_are_removed_from_all_files_and_the_rest_stays(full, ro
     assert Store(root).trials()["trial"].to_list() == [ONE, TWO]
 
 
-def test_nothing_is_forgotten_or_renamed_while_somebody_trains_it(full, root):
+def test_nothing_is_forgotten_while_somebody_trains_it(full):
     before = full.metrics().rows(), set(full.trials()["study"])
     lease = full.leases("a run").claim(TWO, 1)
-    for change in (
-        lambda: full.upkeep.forget("alpha", {ONE, TWO}),
-        lambda: full.upkeep.rename("alpha", "beta"),
-    ):
-        with pytest.raises(StoreError, match=f"{TWO} is still training: process"):
-            change()
+    with pytest.raises(StoreError, match=f"{TWO} is still training: process"):
+        full.upkeep.forget("alpha", {ONE, TWO})
     assert (full.metrics().rows(), set(full.trials()["study"])) == before
-    assert full.records.load("beta") is None
     lease.release()
     assert full.upkeep.forget("alpha", {ONE, TWO}).trials == (ONE, TWO)
 
@@ -90,25 +85,3 @@ def test_a_trial_that_another_study_needs_becomes_a_trial_of_that_study(full, ro
     assert again.files.weights_file(THREE).exists()
     assert not again.files.weights_file(ONE).exists()
     assert full.upkeep.forget("alpha", {ONE, THREE}, {THREE: "beta"}).trials == ()
-
-
-def test_a_renamed_study_keeps_its_rows_and_its_record(full, root, golden):
-    full.records.save("alpha", {"text": '[study]\nname = "alpha"\n', "overrides": []})
-    metrics, outputs = full.metrics().rows(), full.outputs().rows()
-    assert full.upkeep.rename("alpha", "beta") == 3
-    after = Store(root)
-    assert (after.metrics().rows(), after.outputs().rows()) == (metrics, outputs)
-    assert set(after.trials()["study"]) == {"beta"}
-    record = after.records.load("beta")
-    assert record is not None
-    assert (record["text"], record["overrides"]) == ('[study]\nname = "beta"\n', [])
-    assert (after.records.load("alpha"), after.records.latest()) == (None, "beta")
-    after.write(make_trial_row(4, study="gamma"), [])
-    with golden.raises(StoreError):
-        after.upkeep.rename("beta", "gamma")
-    with golden.raises(StoreError):
-        after.upkeep.rename("alpha", "delta")
-    assert after.upkeep.rename("alpha", "beta") == 3  # called again, it says that it is done
-    after.write(make_trial_row(5, study="alpha"), [])
-    with golden.raises(StoreError):
-        after.upkeep.rename("alpha", "beta")

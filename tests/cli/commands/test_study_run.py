@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from activemem import open_study
+from activemem.storage import Store
 
 from ...forked_commands import start_command
 from ...study_texts import SEARCH_OF_RUNGS, study_text
@@ -250,15 +251,25 @@ def test_ray_runs_a_study_without_a_word_of_its_own(process, tiny, golden):
     golden(lines[2:4])
 
 
-def test_a_part_of_a_study_is_forgotten_and_the_rest_gets_another_name(run, tiny, golden):
+def test_a_part_of_a_study_is_forgotten(run, tiny, golden):
     run("study", "run", tiny, "--local", "--max-trials", "5")
     part = ("study", "forget", "tiny", "--only", "seed=0")
     golden(run(*part, "--dry-run").stdout.splitlines()[0])
     assert run(*part).stdout.splitlines()[0] == "tiny: 4 trials removed"
     golden(run(*part).stdout)
-    assert run("study", "rename", "tiny", "small").stdout == "tiny is small now: 1 trial moved\n"
-    assert run("study", "status", "small").stdout.splitlines()[1] == "1 of 8 trials done · 7 left"
-    assert run("study", "rename", "tiny", "other").exit_code == 2
+
+
+def test_a_study_that_runs_under_a_new_name_takes_the_trials_of_the_old_one(run, tiny):
+    run("study", "run", tiny, "--local")
+    text = Path(tiny).read_text(encoding="utf-8").replace('name = "tiny"', 'name = "small"')
+    Path("small.toml").write_text(text, encoding="utf-8")
+    Path(tiny).unlink()
+    assert "0 trials ended" in run("study", "run", "small.toml", "--local").stderr
+    forgotten = run("study", "forget", "tiny", "--yes").stdout
+    assert "8 trials" in forgotten
+    assert "small" in forgotten
+    assert set(Store("results").trials()["study"]) == {"small"}
+    assert run("study", "status", "small").stdout.splitlines()[1] == "8 of 8 trials done · 0 left"
 
 
 FORGET_TWICE = """
