@@ -190,7 +190,7 @@ def _describe_change(key: str, then: Collection[str], now: Collection[str]) -> s
 
 
 class FittingTrials:
-    """Lookup of stored trials, of any study, that a search can reuse. Results are cached."""
+    """Lookup of stored trials, of any study, that a search can reuse."""
 
     def __init__(self, study: Study) -> None:
         assert study.search is not None, "only a search reuses trials of other points"
@@ -204,17 +204,11 @@ class FittingTrials:
             for path, value in first.items()
             if path[0] != "code" and path not in apart and all(each.get(path) == value for each in others)
         }
-        self._found: dict[str, Trial | None] = {}
 
     def find(self, row: Mapping[str, Any]) -> Trial | None:
-        """Return the trial of this search whose result is in a stored row, or None."""
-        if row["task"] not in self._tasks or row["status"] != "done":
+        """Return the trial of this search whose result is in the row of a done trial, or None."""
+        if row["task"] not in self._tasks:
             return None
-        if row["trial"] not in self._found:
-            self._found[row["trial"]] = self._match(row)
-        return self._found[row["trial"]]
-
-    def _match(self, row: Mapping[str, Any]) -> Trial | None:
         stored = _plain_keys(json.loads(row["settings"]))
         # None of an earlier version is a default now
         if any(stored.get(path) not in (None, value) for path, value in self._fixed.items()):
