@@ -148,9 +148,8 @@ def tokenizer_dataset(tokenizer: OwnTokenizer) -> Dataset:
 class OwnLayout(_Facts):
     """How to read a user's rows: the format and the SHA-256 of the files, and the columns to read.
 
-    If `split` names a column, that column has the split of each row; `split_names` are its values for train,
-    dev and test if they have other names. Rows of splits in `left_out` are not read. A split without its own
-    rows gets a share of the training rows.
+    If `split` names a column, that column has the split of each row. Rows of splits in `left_out` are not
+    read. A split without its own rows gets a share of the training rows.
     """
 
     form: str

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-from ...errors import nearest, quoted
+from ...errors import nearest
 from ...storage.errors import UnreadableError
 from ...storage.files import open_regular
 from ..catalog.datasets import CorpusError
@@ -91,7 +91,6 @@ USUAL_SPLITS = {**{name: name for name in SPLITS}, **dict.fromkeys(("validation"
 
 _FORMS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 _SPLIT = re.compile(r"^([a-z]+)(?=$|[-_.])")
-_SHARD = re.compile(r"-[0-9]+-of-[0-9]+$")
 _DEPTH = 4  # levels of a folder, as in CONFIGURATION/SPLIT/0000.parquet on the Hub
 
 
@@ -101,14 +100,12 @@ def parquet_files(folder: Path) -> list[Path]:
     return sorted(path for pattern in patterns for path in folder.glob(pattern))
 
 
-def find_files(
-    path: Path, names: Mapping[str, str] | None = None
-) -> tuple[str, Mapping[str, Sequence[Path]]]:
+def find_files(path: Path) -> tuple[str, Mapping[str, Sequence[Path]]]:
     """Find the format and the data files of each split at a path.
 
-    A single file, or a folder without splits, is all for training. In a folder, the names of Parquet files
-    begin with their split. If they have unusual names, `names` maps train, dev and test to these names. Raise
-    CorpusError for unknown formats or missing splits.
+    A single file, or a folder without splits, is all for training. In a folder, the split of a Parquet file
+    is at the beginning of its name, as in `test-00000-of-00001.parquet`, or of the name of a folder around
+    it. Raise CorpusError for unknown formats or missing splits.
     """
     if not path.is_dir():
         form = _FORMS.get(path.suffix.lower())
@@ -120,34 +117,13 @@ def find_files(
     found: dict[str, list[Path]] = {}
     for each in parquet_files(path):
         inside = each.relative_to(path)
-        found.setdefault(_split_in_name(inside, is_usual=not names), []).append(each)
-    if not found:
-        raise CorpusError(f"{path}: expected a folder with Parquet files, got none of them")
-    wanted = names or {USUAL_SPLITS[name]: name for name in found if name in USUAL_SPLITS}
-    known = ", ".join(map(quoted, found))
-    if lacking := [name for name in wanted.values() if name not in found]:
-        raise CorpusError(
-            f"{path}: expected the split{'s' if lacking[1:] else ''} {', '.join(lacking)}, got {known}"
-        )
-    if "train" not in wanted:
-        raise CorpusError(
-            f"{path}: expected a split named 'train', got {known}; name the splits, as in splits = "
-            f'{{ train = "{quoted(next(iter(found)))}" }}'
-        )
-    return "parquet", {split: found[name] for split, name in wanted.items()}
-
-
-def _split_in_name(path: Path, *, is_usual: bool) -> str:
-    """Return the split in the name of a file: `test` for `test-00000-of-00001.parquet`.
-
-    If a file's name is only a number, the split is the name of its folder. A usual split is also found at the
-    beginning of the name of the file or of a folder around it; without one, the split is `train`.
-    """
-    if not is_usual:
-        name = _SHARD.sub("", path.stem)
-        return path.parent.name if name.isdecimal() and path.parent.name else name
-    begins = (_SPLIT.match(each.name.lower()) for each in (path, *path.parents))
-    return next((each[1] for each in begins if each and each[1] in USUAL_SPLITS), "train")
+        begins = (_SPLIT.match(part.name.lower()) for part in (inside, *inside.parents))
+        split = next((begin[1] for begin in begins if begin and begin[1] in USUAL_SPLITS), "train")
+        found.setdefault(USUAL_SPLITS[split], []).append(each)
+    if "train" not in found:
+        got = f"only files of {' and '.join(found)}" if found else "none of them"
+        raise CorpusError(f"{path}: expected a folder with Parquet files of the split train, got {got}")
+    return "parquet", found
 
 
 CORPUS: KeyPath = ("task", "corpus")

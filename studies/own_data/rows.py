@@ -11,7 +11,6 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 from ..catalog.datasets import HeldOutFractions
@@ -109,13 +108,8 @@ def read_number(value: Any) -> float:  # noqa: ANN401 -- as above
     raise FaultyValueError(f"a number{size}", shown(value))
 
 
-def read_split(value: Any, names: Sequence[str] = ()) -> str | None:  # noqa: ANN401 -- as above
-    """Return the split (train, dev or test) that a value names.
-
-    `names` are the data's own names of the three splits; values that are not among them give None.
-    """
-    if names:
-        return dict(zip(names, SPLITS, strict=True)).get(str(value)) if value else None
+def read_split(value: Any) -> str:  # noqa: ANN401 -- as above
+    """Return the split (train, dev or test) that a value names."""
     if isinstance(value, str) and (name := USUAL_SPLITS.get(value.strip().lower())):
         return name
     raise FaultyValueError("train, dev (or validation) or test", shown(value))
@@ -231,8 +225,7 @@ def read_rows(
                 continue
             split, before = where, faults.count
             if layout.split is not None:
-                given = partial(read_split, names=layout.split_names)
-                split = read(given, values[2], files, number, layout.split)
+                split = read(read_split, values[2], files, number, layout.split)
             if split is None or split in layout.left_out:
                 continue
             unlabelled = keep_unlabelled and split != "train" and kind.labels and is_missing(values[1])

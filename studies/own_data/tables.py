@@ -24,20 +24,6 @@ from .texts import HeldOut, Share, check_shares
 _DEFAULT_SHARE = 0.1
 
 
-class _SplitNames(StrictModel):
-    """Names that the data use for the splits, in file names or in a column.
-
-    A dev or test split without a name is held out from the training rows.
-    """
-
-    train: str
-    """the data's name of the train split"""
-    dev: str | None = None
-    """the data's name of the dev split"""
-    test: str | None = None
-    """the data's name of the test split"""
-
-
 class _Rows(StrictModel):
     """Schema of `[task] corpus` with rows in one file, in a file for each split, or in a folder.
 
@@ -54,8 +40,6 @@ class _Rows(StrictModel):
     """the file of the test split, or its share of the training rows (default: 0.1 if no row is for it)"""
     split: str | None = None
     """the column that names the split of each row"""
-    splits: _SplitNames | None = None
-    """the names of the splits in the data, if they are not called train, dev and test"""
 
     @model_validator(mode="after")
     def _check_keys(self) -> _Rows:
@@ -67,18 +51,12 @@ class _Rows(StrictModel):
 
 def _find(reader: Reader, named: _Rows) -> tuple[str, dict[str, tuple[str, ...]]] | None:
     """Return the format and the SHA-256 of each split's files, or None if faults are reported."""
-    names = named.splits.model_dump(exclude_none=True) if named.splits and named.split is None else None
-    if names and not reader.locate(named.path or "").is_dir():
-        reader.report(
-            "splits has no effect on a single file without a column `split`: remove splits", "splits"
-        )
-        return None
     given = {"path" if named.path else "train": named.path or named.train or ""}
     given |= {split: path for split in SPLITS[1:] if isinstance(path := getattr(named, split), str)}
     forms, digests, is_sound = set[str](), dict[str, tuple[str, ...]](), True
     for key, name in given.items():
         try:
-            form, files = find_files(reader.locate(name), names if key in ("path", "train") else None)
+            form, files = find_files(reader.locate(name))
         except CorpusError as error:
             reader.report(str(error), key)
             is_sound = False
@@ -184,7 +162,6 @@ def _read_named(
     names = (columns[0] or "source", columns[1] or "target")
     if kind is PAIRS and form == "tsv" and columns == (None, None) and named.split is None:
         form, names = "pairs", ()
-    splits = named.splits
     layout = OwnLayout(
         form=form,
         train=digests.get("train", ()),
@@ -192,7 +169,6 @@ def _read_named(
         test=digests.get("test", ()),
         columns=names,
         split=named.split,
-        split_names=(splits.train, splits.dev or "", splits.test or "") if splits else (),
     )
     return _read_rows(reader, layout, kind, named.model_dump())
 

@@ -164,7 +164,7 @@ def test_a_key_of_several_tables_is_explained_for_each(run):
         ),
         ("population", "[search] sampler.population (whole number, at least 2; default 20) of evolution"),
         ("documents", "[task] corpus.documents (list of tables; required) of language_model"),
-        ("corpus.splits", "[task] corpus.splits (table; default none) of translation,"),
+        ("corpus.split", "[task] corpus.split (text; default none) of translation,"),
         ("train.optimizer.weight_decay", "[train] optimizer.weight_decay (number, at least 0; default 0.0)"),
         ("schedule.cooldown", "[train] schedule.cooldown (whole number, at least 0; default 0) of"),
         ("train.schedule", "[train] schedule (table)"),

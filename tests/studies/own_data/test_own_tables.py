@@ -21,6 +21,7 @@ from activemem.studies.own_data import (
 
 from ...study_texts import study_text
 
+SPLITS = ("train", "dev", "test")
 ROWS = [(f"number {number} of many", ("odd", "even")[number % 2]) for number in range(200)]
 
 
@@ -326,20 +327,16 @@ def test_a_split_without_labels_is_left_out_and_drawn_and_that_is_said(folder, h
     golden(note)
 
 
-def test_splits_are_chosen_by_their_names(folder):
-    splits = {"train_sft": range(60), "validation_matched": range(60, 80), "validation_odd": range(80, 90)}
+def test_files_of_splits_with_other_names_are_named(folder):
+    splits = {"train_sft": range(60), "odd": range(60, 80), "validation": range(80, 90)}
     hub_folder(folder, splits, text=lambda n: f"text {n}", label=lambda n: n % 2)
-    names = {"train": "train_sft", "dev": "validation_matched", "test": "validation_odd"}
-    _, found = rows_of(folder, {"path": "hub", "splits": names})
+    files = {split: f"hub/{name}-00000-of-00001.parquet" for split, name in zip(SPLITS, splits, strict=True)}
+    _, found = rows_of(folder, files)
     assert [len(rows) for rows in found.values()] == [60, 20, 10]
-    lines = [f"text {n},{n % 2},{split}" for split, numbers in splits.items() for n in numbers]
-    (folder / "column.csv").write_text("\n".join(["text,label,part", *lines]), encoding="utf-8")
-    two = {"train": "train_sft", "test": "validation_odd"}
-    _, chosen = rows_of(folder, {"path": "column.csv", "split": "part", "splits": two})
-    assert chosen["test"] == found["test"]
-    assert len(chosen["train"]) + len(chosen["dev"]) == 60
-    (message,) = told(folder, {"path": "hub", "splits": {"train": "sft"}})
-    assert "sft, got train_sft, validation_matched, validation_odd" in message
+    for name in ("train_sft", "odd"):
+        (folder / "hub" / f"{name}-00000-of-00001.parquet").unlink()
+    (message,) = told(folder, {"path": "hub"})
+    assert "Parquet files of the split train, got only files of dev" in message
 
 
 def test_tokens_labelled_minus_100_or_null_are_no_class(folder):
