@@ -8,7 +8,6 @@ from activemem.blocks.core import StreamState
 
 from .adaptive_span_program import Program, random_weights
 
-released = load_plugin("adaptive_span_weights")
 VOCAB, WIDTH, HEADS, SPAN, RAMP = 23, 16, 2, 12, 4
 CUTS = (5, 11)
 SIZES = {"vocab": VOCAB, "width": WIDTH, "heads": HEADS, "layers": 2, "span": SPAN}
@@ -40,6 +39,12 @@ CASES = {
 }
 
 
+@pytest.fixture
+def released():
+    """Return the module of the plug-in."""
+    return load_plugin("adaptive_span_weights")
+
+
 def saved(path, weights):
     """Write a checkpoint in the format of the released program, as after some steps; return its path."""
     logged = {"step": [1000], "train_bpc": [1.5], "val_bpc": [1.6]}
@@ -61,7 +66,9 @@ def blocks():
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["double", "single"])
 @pytest.mark.parametrize(("recipe", "layout", "settings"), CASES.values(), ids=CASES)
 @torch.no_grad()
-def test_a_stream_gets_the_probabilities_that_the_program_gives_it(recipe, layout, settings, dtype, tmp_path):
+def test_a_stream_gets_the_probabilities_that_the_program_gives_it(
+    released, recipe, layout, settings, dtype, tmp_path
+):
     weights = random_weights(**{**SIZES, **layout})
     model = build(recipe, **{**AROUND, **settings}).to(dtype).eval()
     released.load_adaptive_span_weights(model, saved(tmp_path / "program.pt", weights))
@@ -76,7 +83,7 @@ def test_a_stream_gets_the_probabilities_that_the_program_gives_it(recipe, layou
         torch.testing.assert_close(lost, -expected.gather(-1, targets[..., None])[..., 0], rtol=0, atol=1e-5)
 
 
-def test_every_number_of_a_file_is_in_the_model_once(tmp_path):
+def test_every_number_of_a_file_is_in_the_model_once(released, tmp_path):
     weights = random_weights(**SIZES, vectors=6, cutoffs=CUTS)
     model = build(ALL_ATTN, **{**AROUND, **CLUSTERS, **TIED})
     released.load_adaptive_span_weights(model, saved(tmp_path / "program.pt", weights))
@@ -86,7 +93,7 @@ def test_every_number_of_a_file_is_in_the_model_once(tmp_path):
     assert ours.sort().values.equal(theirs.sort().values)
 
 
-def test_the_weights_alone_are_read_too(tmp_path):
+def test_the_weights_alone_are_read_too(released, tmp_path):
     weights = random_weights(**SIZES, vectors=6)
     torch.save({name.removeprefix("module."): each for name, each in weights.items()}, tmp_path / "alone.pt")
     first, second = (build(ALL_ATTN, **AROUND) for _ in range(2))
@@ -95,7 +102,9 @@ def test_the_weights_alone_are_read_too(tmp_path):
     assert all(ours.equal(other) for ours, other in zip(first.parameters(), second.parameters(), strict=True))
 
 
-def test_weights_that_do_not_fit_are_reported_together_and_leave_the_model_unchanged(tmp_path, golden):
+def test_weights_that_do_not_fit_are_reported_together_and_leave_the_model_unchanged(
+    released, tmp_path, golden
+):
     weights = random_weights(**SIZES, vectors=6, cutoffs=CUTS)
     del weights["module.layers.0.attn.proj_key.weight"]
     weights["module.layers.1.norm1.weight"] = torch.ones(3)
@@ -108,7 +117,7 @@ def test_weights_that_do_not_fit_are_reported_together_and_leave_the_model_uncha
     assert all(ours.equal(kept) for ours, kept in zip(model.parameters(), before, strict=True))
 
 
-def test_a_model_that_the_program_does_not_have_is_refused_with_all_reasons(golden):
+def test_a_model_that_the_program_does_not_have_is_refused_with_all_reasons(released, golden):
     other = "sa(pos=relative, span=12, heads=2, head_width=4, self=true, pos_values=true)"
     model = build(
         f"{other} >> ff(4, act=gelu) >> ff(4) >> attn_split(N=2) >> all_attn(N=0)",
@@ -120,7 +129,7 @@ def test_a_model_that_the_program_does_not_have_is_refused_with_all_reasons(gold
         released.load_adaptive_span_weights(model, "nothing.pt")
 
 
-def test_a_file_that_holds_no_weights_is_reported(tmp_path):
+def test_a_file_that_holds_no_weights_is_reported(released, tmp_path):
     model = build(ALL_ATTN, **AROUND)
     torch.save([1, 2], tmp_path / "list.pt")
     (tmp_path / "text.pt").write_text("weights")
@@ -140,7 +149,7 @@ LINES = ["b a c", "a b", "d b"]
     ("by_frequency", "theirs"),
     [(False, ["b", "a", "c", "<eos>", "d"]), (True, ["<eos>", "b", "a", "d", "c"])],
 )
-def test_symbols_are_numbered_as_they_appear_or_by_frequency_the_last_first(by_frequency, theirs):
+def test_symbols_are_numbered_as_they_appear_or_by_frequency_the_last_first(released, by_frequency, theirs):
     words = [word for line in LINES for word in [*line.split(), "<eos>"]]
     ours = ["<eos>", "a", "b", "c", "d"]
     tokens = torch.tensor([ours.index(word) for word in words])
@@ -151,6 +160,6 @@ def test_symbols_are_numbered_as_they_appear_or_by_frequency_the_last_first(by_f
         assert [word for word, _ in sorted(counts.items(), key=lambda each: each[1])[::-1]] == theirs
 
 
-def test_a_symbol_that_the_text_lacks_has_no_number(golden):
+def test_a_symbol_that_the_text_lacks_has_no_number(released, golden):
     with golden.raises(ActivememError):
         released.adaptive_span_symbols(torch.tensor([0, 3, 1]), by_frequency=False)

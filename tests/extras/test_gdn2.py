@@ -8,7 +8,11 @@ from activemem.blocks.testing.conformance import CHECKS
 from activemem.blocks.testing.references import register_reference
 
 torch.set_num_threads(1)
-load_plugin("gdn2")
+
+
+@pytest.fixture(autouse=True)
+def plugin():
+    load_plugin("gdn2")
 
 
 def unit(row):

@@ -10,7 +10,11 @@ from activemem.blocks.testing.conformance import CHECKS
 from activemem.blocks.testing.references import register_reference
 
 torch.set_num_threads(1)
-load_plugin("mamba3")
+
+
+@pytest.fixture(autouse=True)
+def plugin():
+    load_plugin("mamba3")
 
 
 def rms(row):

@@ -26,7 +26,7 @@ def test_an_export_sends_what_the_program_does_not_have(run, tiny):
     }
 
 
-def test_a_wrong_program_is_refused_with_all_names_and_the_nearest(run, tiny, golden):
+def test_a_wrong_program_is_refused_with_the_nearest(run, tiny, golden):
     result = run("study", "export", tiny, "--to", "tensorbord", "--out", "runs")
     assert result.exit_code == 2
     golden(result.stderr)
