@@ -125,7 +125,14 @@ class TwoLevels(Sampled):
 
 
 def fractional_runs(factors: int, resolution: int) -> list[Row]:
-    """Return the runs of a regular fraction of at least this resolution.
+    """Return the runs of a regular fraction of this resolution, or of a higher one in as few runs."""
+    found = smallest_fraction(factors, resolution)
+    higher = smallest_fraction(factors, resolution + 1)
+    return higher if len(higher) == len(found) else found
+
+
+def smallest_fraction(factors: int, resolution: int) -> list[Row]:
+    """Return the runs of the smallest regular fraction of at least this resolution that is found.
 
     A factor is a bit mask of the basic factors whose sum modulo 2 it is. No sum of fewer than `resolution`
     factors is zero, so a new factor is no sum of up to `resolution` − 2 others. Taking the smallest such mask
