@@ -36,7 +36,7 @@ from ..grammar.vocabulary.spec import CostContext, Role, Spec, block_code, spec_
 from ..plugins import forget_at_unload, plugin_errors
 from .core.block import BLOCKS, Block, BuildError, Context, StreamChunk, StreamState, build_block
 from .core.operations import avoid_compiler_import, kernels_left_out
-from .core.residual_stack import SideInputs, build_norm, outermost_stacks
+from .core.residual_stack import SideInputs, build_norm
 from .layers.recurrent import LSTM, Recurrent
 from .layers.vector_states.scans import SelectiveRead
 from .layers.window_attention import WindowedBlock
@@ -187,8 +187,6 @@ def measure_step(
     optimiser state. A step that `accumulates` adds to existing gradients.
     """
     model = _build_model(root, config)
-    for stack in outermost_stacks(model):
-        stack.checkpoints = checkpoints
 
     def measure(at: int) -> Numbers:
         return _run_step(model, batch=batch, length=at, past=past, scored=-(-scored * at // length))

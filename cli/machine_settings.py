@@ -81,8 +81,6 @@ class MachineSettings(StrictModel):
     """the maximum training time of a trial; a longer one fails (default: no limit)"""
     checkpoint_every: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """the interval of checkpoints within an epoch, such as 5m (default: only after each epoch)"""
-    activation_checkpointing: bool = False
-    """whether training keeps fewer activations and recomputes them in the backward pass"""
     format: str = "rich"
     """the format of tables: rich, markdown, latex, siunitx, html, csv, or a plug-in's"""
     plugins: Annotated[tuple[str, ...], Field(strict=False)] = ()
@@ -186,7 +184,6 @@ class ResolvedSettings:
             gpus=values.gpus,
             time_limit_s=values.time_limit_s,
             checkpoint_every_s=values.checkpoint_every,
-            activation_checkpointing=values.activation_checkpointing,
             address=values.address,
             data=self.data,
         )
@@ -308,7 +305,7 @@ def _layer(
     return _Layer(name, values, sources, tuple(StudyFault(message=each) for each in [*unknown, *wrong]))
 
 
-def _value(name: str, text: str) -> float | bool | str | list[str]:
+def _value(name: str, text: str) -> float | str | list[str]:
     """Convert the text of an environment variable to the type of its setting.
 
     A text that does not fit is returned unchanged.
@@ -318,8 +315,6 @@ def _value(name: str, text: str) -> float | bool | str | list[str]:
     if name in ("cpus", "gpus", "time_limit_s"):
         with suppress(ValueError):
             return float(text)
-    if name == "activation_checkpointing":
-        return {"true": True, "false": False}.get(text, text)
     return text
 
 

@@ -137,12 +137,9 @@ def _shared_trials(study: Study) -> str:
 
 
 def _cost_notes(plan: Plan, width: int) -> Iterator[_Note]:
-    machine = plan.machine
     if plan.memory is not None:
         label, held = plan.memory
-        text = f"a step of {abbreviate_all([label], width // 2)[0]} holds {_memory(held)}"
-        text += ", with most activations recomputed" if machine and machine.activation_checkpointing else ""
-        yield "memory", text
+        yield "memory", f"a step of {abbreviate_all([label], width // 2)[0]} holds {_memory(held)}"
     recipes = dict.fromkeys(each.trial.common.model.recipe for each in plan.trials)
     kernels = (uncounted_kernels(read_recipe(each).root) for each in recipes)
     yield "flops", "; ".join(dict.fromkeys(filter(None, kernels)))

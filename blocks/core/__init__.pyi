@@ -17,7 +17,6 @@ from .positions import choose_positions as choose_positions
 from .positions import sinusoidal_encoding as sinusoidal_encoding
 from .residual_stack import SideInputs as SideInputs
 from .residual_stack import build_body as build_body
-from .residual_stack import outermost_stacks as outermost_stacks
 from .transducer import AnyTransducer as AnyTransducer
 from .transducer import build_transducer_block as build_transducer_block
 from .transducer import register_transducer as register_transducer

@@ -387,15 +387,6 @@ class StreamChunk:
         self._kept.append(keep)
         return y
 
-    def repeatable(self) -> Callable[[], StreamChunk]:
-        """Return a function that creates a StreamChunk for the remaining blocks.
-
-        Each call creates a new StreamChunk with the same states. With activation checkpointing, the backward
-        pass applies these blocks again, from these states.
-        """
-        ahead = self._before[len(self._kept) :]
-        return partial(StreamChunk, ahead, with_grad=self._with_grad, zero_past=self._zero_past)
-
     def next_states(self) -> tuple[Tensor | None, ...]:
         """Return the states of all blocks after this piece."""
         return tuple(self._kept)

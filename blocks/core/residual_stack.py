@@ -7,13 +7,11 @@ vector continues as a sequence of one position, without mask and timing signal.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, cast
 
-import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from ...grammar import nodes
 from ...grammar.canonical import identity
@@ -145,71 +143,22 @@ class PoolingLayer(CompositeBlock):
 
 
 class ResidualStack(CompositeBlock):
-    """A module that applies its sub-layers in order. A sub-layer with tied weights occurs several times.
-
-    With `checkpoints`, training stores only the inputs of sub-layers, and recomputes the rest.
-    """
+    """A module that applies its sub-layers in order. A sub-layer with tied weights occurs several times."""
 
     def __init__(self, sublayers: Sequence[Sublayer | PoolingLayer]) -> None:
         super().__init__()
-        self.checkpoints = False
         distinct = list(dict.fromkeys(sublayers))
         self.order = tuple(distinct.index(sublayer) for sublayer in sublayers)
         self.layers = nn.ModuleList(distinct)
 
     def forward(self, x: Tensor, side: SideInputs = _NO_SIDE_INPUTS) -> Tensor:
-        apply, layers = self.apply_layer if self.recomputes else None, list(self.layers)
+        layers = list(self.layers)
         for place in self.order:
             layer = layers[place]
-            x = layer(x, side) if apply is None else apply(place, x, side)
+            x = layer(x, side)
             if type(layer) is PoolingLayer:  # its output is one vector, which needs no mask and no signal
                 side = SideInputs(chunk=side.chunk)
         return x
-
-    def apply_layer(self, place: int, x: Tensor, side: SideInputs) -> Tensor:
-        """Apply the sub-layer with the index `place` to x."""
-        layer = self.layers[place]
-        if not self.recomputes:
-            return layer(x, side)
-        # applying blocks changes the chunk, so the second application needs a copy from before the first
-        chunk_again = None if side.chunk is None else side.chunk.repeatable()
-
-        def apply_again(x: Tensor) -> Tensor:
-            chunk = None if chunk_again is None else chunk_again()
-            return layer(x, SideInputs(side.mask, side.signal, chunk))
-
-        return recomputed(lambda x: layer(x, side), apply_again, x)
-
-    @property
-    def recomputes(self) -> bool:
-        """Return whether the backward pass recomputes sub-layers (activation checkpointing)."""
-        return self.checkpoints and self.training and torch.is_grad_enabled()
-
-
-def recomputed(first: Callable[..., Tensor], again: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
-    """Return `first(*inputs)`, with activation checkpointing.
-
-    The forward pass stores only the inputs. The backward pass calls `again` to recompute the other tensors.
-    Chen et al. 2016, Training Deep Nets with Sublinear Memory Cost. `again` uses the same random numbers as
-    `first`, and leaves the process's generators unchanged.
-    """
-    functions = iter((first,))  # the forward pass calls `compute` first; later calls are recomputations
-
-    def compute(*given: Tensor) -> Tensor:
-        return next(functions, again)(*given)
-
-    found = checkpoint(compute, *inputs, use_reentrant=False)
-    assert isinstance(found, Tensor), "each function returns a tensor"
-    return found
-
-
-def outermost_stacks(module: nn.Module) -> Iterator[ResidualStack]:
-    """Yield each residual stack of a model that is not inside another one."""
-    for child in module.children():
-        if isinstance(child, ResidualStack):
-            yield child
-        else:
-            yield from outermost_stacks(child)
 
 
 def build_body(root: nodes.Node, context: Context) -> ResidualStack:

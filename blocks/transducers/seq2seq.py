@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Generic, cast
+from typing import Any, Generic
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,7 @@ from ..core.block import Context, StreamChunk, build_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Linear
 from ..core.positions import PositionalEncoding, sinusoidal_encoding
-from ..core.residual_stack import ResidualStep, SideInputs, Sublayer, build_body, build_final_norm, recomputed
+from ..core.residual_stack import ResidualStep, SideInputs, Sublayer, build_body, build_final_norm
 from ..core.transducer import State, StateT, Transducer, register_transducer
 from ..layers.attention import attend
 from ..layers.recurrent import Recurrent, RecurrentState
@@ -329,23 +329,11 @@ class StackDecoder(Decoder[StackDecoderState]):
     def _layers(self, state: StackDecoderState, x: Tensor, chunk: StreamChunk | None) -> Tensor:
         x, signal = self.positions(x, state.past_length)
         for place in self.body.order:
-            x = self.body.apply_layer(place, x, SideInputs(signal=signal, chunk=chunk))
+            x = self.body.layers[place](x, SideInputs(signal=signal, chunk=chunk))
             known = state.source[place]
             if known is not None:
-                x = self._cross(cast("CrossAttention", self.crossings[place]), x, known, state.mask)
+                x = self.crossings[place](x, known, state.mask)
         return x if self.norm is None else self.norm(x)
-
-    def _cross(
-        self, crossing: CrossAttention, x: Tensor, known: tuple[Tensor, Tensor], mask: Tensor | None
-    ) -> Tensor:
-        """Attend to the source; if the stack recomputes its sub-layers, the backward pass does so again."""
-        if not self.body.recomputes:
-            return crossing(x, known, mask)
-
-        def apply(x: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-            return crossing(x, (keys, values), mask)
-
-        return recomputed(apply, apply, x, *known)
 
 
 class StackEncoder(nn.Module):

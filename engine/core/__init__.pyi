@@ -7,7 +7,6 @@ from .events import StudyProgress as StudyProgress
 from .models import ModelFile as ModelFile
 from .models import build_model as build_model
 from .models import check_precision as check_precision
-from .models import checkpointing_fault as checkpointing_fault
 from .models import float32_products as float32_products
 from .models import read_model_file as read_model_file
 from .models import rebuild as rebuild

@@ -21,7 +21,6 @@ from torch import Tensor
 
 from ...blocks import Model, build
 from ...blocks.core.block import BuildError
-from ...blocks.core.residual_stack import outermost_stacks
 from ...blocks.models.model import TransductionModel, build_on_meta
 from ...errors import ActivememError
 from ...grammar import ModelConfig, analyse
@@ -89,32 +88,7 @@ def _training_flops(recipe: str, config: ModelConfig, tokens: int, past: int) ->
     return analyse(read_recipe(recipe), config, length=tokens, past=past).training_flops
 
 
-_warned = set[str]()
-
 _log = logging.getLogger(__name__)
-
-
-def checkpoint_activations(model: AnyModel, settings: TrialSettings) -> None:
-    """Switch on activation checkpointing in a model.
-
-    It then stores only the inputs of its sub-layers for the backward pass. Log a warning once if a sub-layer
-    does not allow this.
-    """
-    if (fault := checkpointing_fault(settings, model)) is None:
-        for stack in outermost_stacks(model):
-            stack.checkpoints = True
-    elif fault not in _warned:
-        _warned.add(fault)
-        _log.warning("activation checkpointing is off: %s", fault)
-
-
-def checkpointing_fault(settings: TrialSettings, model: AnyModel) -> str | None:
-    """Return why a trial's model cannot use activation checkpointing, or None if it can."""
-    if settings.train.compile:
-        return "its model is compiled ([train] compile)"
-    if not any(outermost_stacks(model)):
-        return f"{settings.model.recipe} has no residual stack"
-    return None
 
 
 _OPERATIONS: tuple[Any, ...] = attrgetter(

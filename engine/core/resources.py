@@ -173,8 +173,7 @@ class Machine:
     `cpus` and `gpus` are the resources of one trial; `gpus` is a share of one GPU, at most 1. Without an
     `address` a run starts Ray on this machine only. `data` is the folder of the corpora, on every machine of
     a cluster. A checkpoint is saved every `checkpoint_every_s` seconds within an epoch, by default only after
-    each epoch. With `activation_checkpointing` a trial stores only the inputs of its sub-layers, and computes
-    all other activations again in the backward pass.
+    each epoch.
     """
 
     cpus: float = 1.0
@@ -183,7 +182,6 @@ class Machine:
     checkpoint_every_s: float | None = None
     address: str | None = None
     data: Path = Path("data")
-    activation_checkpointing: bool = False
 
     def __post_init__(self) -> None:
         check_arguments(
@@ -193,7 +191,6 @@ class Machine:
             number_fault("checkpoint_every_s", self.checkpoint_every_s, least=0, whole=False, optional=True),
             argument_fault("address", self.address, (str, type(None)), "a text, as auto or HOST:PORT"),
             argument_fault("data", self.data, (str, Path), "a folder"),
-            argument_fault("activation_checkpointing", self.activation_checkpointing, bool, "True or False"),
             error=ResourceError,
         )
         object.__setattr__(self, "data", Path(self.data))

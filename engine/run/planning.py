@@ -93,12 +93,11 @@ def plan_study(
     """
     machine = machine or Machine()
     _check_padding(study)
-    checkpoints = machine.activation_checkpointing
     plan = make_plan(
         study,
         store,
         only,
-        memory=lambda trial: step_memory(trial, state=count_state(trial), checkpoints=checkpoints),
+        memory=lambda trial: step_memory(trial, state=count_state(trial)),
         measure=measure_steps(machine, study.own_corpus.files if study.own_corpus else {}),
         locate=lambda dataset: check_availability(dataset, machine.data).location,
     )
@@ -116,7 +115,6 @@ def on_machine(plan: Plan, machine: Machine) -> Plan:
         total=_total_time(plan, machine),
         where=describe_device(plan, machine),
         bf16=_describe_bf16(plan, machine),
-        activation_checkpointing=machine.activation_checkpointing,
     )
     return replace(plan, machine=notes)
 

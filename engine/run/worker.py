@@ -39,8 +39,6 @@ class Worker:
         prepare_cpu(machine.threads)
         # otherwise the first optimiser imports it and keeps its trial's memory
         import_module("torch._dynamo")
-        if machine.activation_checkpointing and make_training == Training.begin:
-            make_training = partial(Training.begin, recomputes=True)
         share = 1.0 if machine.gpus == "auto" else min(machine.gpus or 1.0, 1.0)
         self._claims_of = cache(partial(Claims, store))  # of each run
         self._buffer = OutcomeBuffer(store)

@@ -19,7 +19,7 @@ from ...plugins import plugin_errors
 from ...studies.catalog.optimisers import SCHEDULES, OwnScheduleSettings, PluginSchedule, ScheduleSettings
 from ...studies.planning.final_values import NOT_A_NUMBER
 from ...studies.schema.settings import TrialSettings
-from ..core.models import AnyModel, check_precision, checkpoint_activations, float32_products, sequence_flops
+from ..core.models import AnyModel, check_precision, float32_products, sequence_flops
 from ..core.process import DeviceStream, Interruption, derive_seed
 from ..objectives import build_objective
 from ..objectives.base import Metrics, Objective, StepShape
@@ -86,20 +86,16 @@ class Training:
         settings: TrialSettings,
         device: torch.device,
         data: Path = Path("data"),
-        *,
-        recomputes: bool = False,
     ) -> Self:
         """Return the training of a trial before its first step.
 
-        `data` is the folder of the corpora. With `recomputes` the model computes activations again in the
-        backward pass. Raise PrecisionError if the device does not support the precision.
+        `data` is the folder of the corpora. Raise PrecisionError if the device does not support the
+        precision.
         """
         train = settings.train
         check_precision(train.precision, device)
         objective, trained = build_objective(settings, device, data), make_weights(settings, device)
         model = trained.model
-        if recomputes:
-            checkpoint_activations(model, settings)
         steps = sys.maxsize if train.seconds is not None else train.epochs * train.steps_per_epoch
         return cls(
             settings,

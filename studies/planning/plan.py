@@ -237,7 +237,6 @@ class MachineNotes:
     total: str
     where: str
     bf16: str
-    activation_checkpointing: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

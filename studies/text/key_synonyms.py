@@ -50,6 +50,6 @@ ELSEWHERE: Mapping[str, str] = {
     **dict.fromkeys(("vocab_size", "num_tokens", "n_tokens"), _VOCAB),
     **dict.fromkeys(("seq_len", "sequence_length", "context_length", "max_len", "max_length"), _LENGTHS),
     **dict.fromkeys(("device", "devices", "gpu", "gpus", "cpu", "cpus", "num_workers"), _MACHINE),
-    **dict.fromkeys(("checkpoint_every", "time_limit_s", "activation_checkpointing"), _MACHINE),
+    **dict.fromkeys(("checkpoint_every", "time_limit_s"), _MACHINE),
 }
 """For each name that has no key in any table, a sentence on where to set it."""

@@ -16,7 +16,6 @@ def test_without_any_source_every_setting_has_its_default():
         "gpus": "auto",
         "time_limit_s": None,
         "checkpoint_every": None,
-        "activation_checkpointing": False,
         "format": "rich",
         "plugins": (),
         "track": {"tensorboard": None, "mlflow": None, "wandb": None, "trackio": None},
@@ -89,13 +88,6 @@ def test_more_than_one_gpu_is_refused_with_the_reason(given, golden):
         load_settings(environment={"ACTIVEMEM_GPUS": given})
 
 
-def test_a_truth_value_is_read_from_the_environment(golden):
-    environment = {"ACTIVEMEM_ACTIVATION_CHECKPOINTING": "true"}
-    assert load_settings(environment=environment).values.activation_checkpointing
-    with golden.raises(SettingsError):
-        load_settings(environment={"ACTIVEMEM_ACTIVATION_CHECKPOINTING": "yes"})
-
-
 def test_a_file_that_is_no_toml_is_shown_where_it_breaks(tmp_path, golden):
     Path("activemem.toml").write_text("cpus = \n", encoding="utf-8")
     with golden.raises(SettingsError):
@@ -108,17 +100,16 @@ def test_config_show_says_where_each_value_comes_from(run, tmp_path, monkeypatch
     monkeypatch.setenv("ACTIVEMEM_DATA", "/texts")
     result = run("config", "show")
     assert result.stdout == (
-        "results                    /kept    ACTIVEMEM_RESULTS\n"
-        "data                       /texts   ACTIVEMEM_DATA\n"
-        "address                    –        default\n"
-        "cpus                       1        default\n"
-        f"gpus                       0.25     {tmp_path}/activemem.toml\n"
-        "time_limit_s               –        default\n"
-        "checkpoint_every           –        default\n"
-        "activation_checkpointing   false    default\n"
-        "format                     rich     default\n"
-        "plugins                    –        default\n"
-        "track                      –        default\n"
+        "results            /kept    ACTIVEMEM_RESULTS\n"
+        "data               /texts   ACTIVEMEM_DATA\n"
+        "address            –        default\n"
+        "cpus               1        default\n"
+        f"gpus               0.25     {tmp_path}/activemem.toml\n"
+        "time_limit_s       –        default\n"
+        "checkpoint_every   –        default\n"
+        "format             rich     default\n"
+        "plugins            –        default\n"
+        "track              –        default\n"
     )
     assert (result.exit_code, result.stderr) == (0, "")
 

@@ -1,6 +1,5 @@
 """Memory and tests in plans, against torch's allocations and the analysis."""
 
-from functools import partial
 from itertools import accumulate
 
 import pytest
@@ -208,26 +207,6 @@ def test_lengths_of_a_training_that_do_not_fit_are_reported(train, golden):
     )
     with golden.raises(StudyError):
         load_study(text)
-
-
-def test_a_step_that_computes_activations_again_holds_less_as_the_plan_says(tmp_path):
-    recipe = {"recipe": "6 * (sa(heads=2) >> ff(32))", "dropout": 0.1}
-    train = {"batch_size": 8, "curriculum": {"start": 40}}
-    study = load_study(study_text(model=recipe, task={"name": "reverse"}, train=train, factors={"seed": [0]}))
-    settings, found = study.trials[0].settings, []
-    for checkpoints, begin in ((False, Training.begin), (True, partial(Training.begin, recomputes=True))):
-        held = step_memory(settings, checkpoints=checkpoints).total
-        measured = peak_bytes(begin(settings, torch.device("cpu"), tmp_path))
-        assert 0.5 * measured < held < 1.6 * measured
-        found.append(held)
-        memory = partial(step_memory, checkpoints=checkpoints)
-        plan = make_plan(study, Store(tmp_path / "results"), memory=memory)
-        told = " ".join(str(on_machine(plan, Machine(activation_checkpointing=checkpoints))).split())
-        assert ("activations recomputed" in told) == checkpoints
-        assert format_bytes(held) in told
-    assert found[1] < found[0] / 3
-    compiled = settings.model_copy(update={"train": settings.train.model_copy(update={"compile": True})})
-    assert step_memory(compiled, checkpoints=True).total == found[0]
 
 
 def test_a_model_on_several_tasks_needs_the_memory_of_the_one_that_needs_most(tmp_path):
