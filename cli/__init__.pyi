@@ -22,13 +22,13 @@ from .missing_results import note_stale_trials as note_stale_trials
 from .missing_results import require_readable as require_readable
 from .missing_results import require_results as require_results
 from .missing_results import train_command as train_command
-from .views.blocks import format_passport as format_passport
 from .views.datasets import format_datasets as format_datasets
 from .views.missing import format_missing as format_missing
 from .views.models import format_kept_models as format_kept_models
 from .views.models import format_model as format_model
 from .views.paper import format_sheet as format_sheet
 from .views.paper import sheet_to_markdown as sheet_to_markdown
+from .views.passport import format_passport as format_passport
 from .views.query import format_answer as format_answer
 from .views.settings import format_settings as format_settings
 from .views.status import explain_failures as explain_failures

@@ -35,9 +35,7 @@ from ..studies.schema.source_sheet import Origin, SourcedSetting
 from ..studies.searches.points import BestPoint
 from ..studies.searches.words import RungCost, rung_costs
 from ..studies.text.errors import StudyError, StudyFault
-from .views.blocks import BlockPage
-from .views.catalog import MetricEntry, NameEntry, NameListPage, TaskEntry
-from .views.study_keys import KeysPage
+from .views.catalog import NameListPage, NamePage
 
 _Levels = Mapping[str, Level]
 _Rows = Sequence[Mapping[str, Any]]
@@ -254,11 +252,7 @@ _PAGES: Sequence[tuple[str, Any]] = (
         recipes=Sequence[RecipeCosts],
     ),
     ("list KIND", NameListPage),
-    ("show BLOCK", BlockPage),
-    ("show TASK", TaskEntry),
-    ("show METRIC", MetricEntry),
-    ("show NAME", NameEntry),
-    ("show KEY", KeysPage),
+    ("show NAME", NamePage),
     _page(
         "block verify",
         "All checks of a block. `passed` is true if no check has failed. `recorded` is true for a built-in "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib.resources import files
 from typing import Annotated
 
@@ -21,25 +20,22 @@ KINDS = (
 )
 """The kinds of names that the commands list."""
 
-LISTED = (*KINDS, "keys")
-"""What `list` lists: the kinds of names, and the keys of a first study."""
-
 
 def list_(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"One of {', '.join(LISTED)}.")],
+    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"One of {', '.join(KINDS)}.")],
     *,
     as_json: JsonOption = False,
 ) -> None:
     """List all names of one kind, such as all blocks, all tasks or all metrics.
 
-    The command prints a description of each name, or its publication. For `keys`, it lists only the keys that
-    a first study needs. A name from a plug-in also has the name of the plug-in. Plug-ins that cannot be used
-    are listed on standard error.
+    The command prints a description of each name, or its publication. A name from a plug-in also has the name
+    of the plug-in. Plug-ins that cannot be used are listed on standard error.
     """
     from ..views import catalog
 
     broken = broken_plugins()
-    _check_kind(kind, LISTED)
+    if kind not in KINDS:
+        raise ActivememError(f"expected one of {', '.join(KINDS)}, got '{kind}'{hint(kind, KINDS)}")
     page = catalog.kind_page(kind)
     if as_json:
         print_json(page)
@@ -58,14 +54,6 @@ def show(
         ),
     ],
     *,
-    kind: Annotated[
-        str | None,
-        typer.Option(
-            "--kind",
-            metavar="KIND",
-            help="The kind of NAME, such as tasks; needed only if several kinds have this name.",
-        ),
-    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show a block, a task, a metric, a key of study files or another name.
@@ -77,26 +65,15 @@ def show(
     """
     from ..views import catalog, study_keys
 
-    chosen = KINDS if kind is None else [_check_kind(kind)]
-    keys = study_keys.find_keys(name) if kind is None else []
-    table = study_keys.find_table(name) if kind is None else None
-    kinds = catalog.kinds_with(name, chosen, is_key=bool(keys or table))
-    if as_json and len(kinds) > 1:
-        choices = " or ".join(f"--kind {each}" for each in kinds)
-        raise ActivememError(f"several kinds have the name '{name}': add {choices}")
-    pages = [catalog.name_page(each, name) for each in kinds]
+    keys, table = study_keys.find_keys(name), study_keys.find_table(name)
+    kinds = catalog.kinds_with(name, KINDS, is_key=bool(keys or table))
+    page = catalog.NamePage(names=[catalog.name_page(each, name) for each in kinds], keys=keys, table=table)
     if as_json:
-        print_json(pages[0] if pages else study_keys.KeysPage(keys=keys, table=table))
+        print_json(page)
         return
-    shown = ["\n".join(catalog.format_name(each)) for each in pages]
+    shown = ["\n".join(catalog.format_name(each)) for each in page.names]
     tables = [study_keys.format_table(table)] if table else []
     print_stdout("\n\n".join([*shown, *tables, *map(study_keys.format_key, keys)]))
-
-
-def _check_kind(kind: str, known: Sequence[str] = KINDS) -> str:
-    if kind not in known:
-        raise ActivememError(f"expected one of {', '.join(known)}, got '{kind}'{hint(kind, known)}")
-    return kind
 
 
 def agent_guide() -> None:

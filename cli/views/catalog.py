@@ -1,20 +1,34 @@
-"""Lists of the names that recipes and studies can use, and the facts about one name."""
+"""The names that recipes and studies can use: lists of one kind, and the facts about one name."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from textwrap import wrap
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel
 
 from ...errors import ActivememError, nearest_hint
-from ...grammar import lookup, registered_names
+from ...grammar import (
+    CostContext,
+    Fault,
+    RecipeError,
+    configure,
+    lookup,
+    nodes,
+    parse,
+    registered_names,
+    render,
+)
+from ...grammar.analysis.analyse import block_cost
 from ...grammar.norms import NORMS
 from ...grammar.positions import POSITIONS
+from ...grammar.signature import default_text, describe_values, example, signature
+from ...grammar.vocabulary.spec import SPECS, spec_of
 from ...plugins import OWN, Registry, broken_plugins
+from ...reporting.recipes.breakdown import STATE_BYTES
 from ...studies.catalog.datasets import dataset_names
 from ...studies.catalog.metrics import BETTER_ARROWS, METRICS, METRICS_AND_COSTS
 from ...studies.catalog.optimisers import OPTIMIZERS, SCHEDULES
@@ -26,74 +40,55 @@ from ...studies.schema.reported_metrics import task_metrics
 from ...studies.schema.search_settings import scheduler_keys
 from ...studies.schema.settings import DESIGNS, find_design
 from ...studies.text.strict_model import default_words, key_descriptions, type_words
-from ...studies.text.units import WIDTH
-from . import blocks
-from .study_keys import KeyEntry, first_keys, format_first_keys, key_names, type_and_default, unknown_key
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskEntry:
-    """A task, with its metrics and the study-file keys that it takes.
-
-    Only some tasks have symbols, lengths and an example; these fields are null for others.
-
-    `metrics` maps each metric to the key that adds it; "" if every trial has it.
-    """
-
-    kind: Literal["tasks"] = "tasks"
-    name: str
-    summary: str
-    needs: str
-    keys: Sequence[str]
-    source: str
-    owner: str
-    metrics: Mapping[str, str]
-    symbols: int | None = None
-    first_length: int | None = None
-    growth: int | None = None
-    example: Mapping[str, str] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricEntry:
-    """A metric. `higher_is_better` is null if neither direction is better."""
-
-    kind: Literal["metrics"] = "metrics"
-    name: str
-    title: str
-    higher_is_better: bool | None
-    decimals: int
-    indices: Sequence[str]
-    owner: str
+from ...studies.text.units import WIDTH, format_bytes, plural, reach_as_json, si_prefix
+from .study_keys import KeyEntry, StudyTableEntry, key_lines, key_names, unknown_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameEntry:
-    """A name that study files can use, such as a sampler. `key` is the study-file key that takes the name."""
+    """A name that recipes or study files can use, such as a block, a task, a metric or a sampler.
+
+    `key` is the study-file key that takes the name. A list has no more. `facts` are texts by label, such as
+    the equation of a block or the metrics of a task, and `keys` are the keys that come with the name. A block
+    also has `parameters`, and an `example` with its unrounded costs in a small model.
+    """
 
     kind: str
-    key: str
     name: str
-    title: str | None
+    title: str
     source: str
     owner: str
+    key: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict[str, str])
+    keys: Sequence[KeyEntry] = ()
+    parameters: Sequence[Mapping[str, Any]] = ()
+    example: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameListPage:
-    """The output of `list`: the names of one kind. `problems` are plug-ins that cannot be used.
-
-    Keys of study files are only those of a first study.
-    """
+    """The output of `list`: the names of one kind. `problems` are plug-ins that cannot be used."""
 
     kind: str
-    names: Sequence[blocks.BlockEntry | TaskEntry | MetricEntry | NameEntry | KeyEntry]
+    names: Sequence[NameEntry]
     problems: Sequence[Mapping[str, str]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamePage:
+    """The output of `show`: the names of all kinds, the keys and the table of study files with this name."""
+
+    names: Sequence[NameEntry]
+    keys: Sequence[KeyEntry]
+    table: StudyTableEntry | None
+
+
 REGISTRIES: Mapping[str, tuple[str, Registry[Any]]] = {
+    "blocks": ("[model] recipe", SPECS),
     "norms": ("[model] norm_kind", NORMS),
     "positions": ("[model] position", POSITIONS),
+    "tasks": ("[task] name", TASKS),
+    "metrics": ("[[table]] value", METRICS),
     "optimizers": ("[train] optimizer", OPTIMIZERS),
     "schedules": ("[train] schedule", SCHEDULES),
     "loss_terms": ("[[train.loss_terms]]", LOSS_TERMS),
@@ -101,7 +96,7 @@ REGISTRIES: Mapping[str, tuple[str, Registry[Any]]] = {
     "samplers": ("[search] sampler", SAMPLERS),
     "schedulers": ("[search] scheduler", SCHEDULERS),
 }
-"""For each kind, the study key that takes such a name, and all names. Other kinds have more facts."""
+"""For each kind, the study key that takes such a name, and all names."""
 
 STUDY_KEYS = {"designs": "[study] design", "tables": "[[table]] kind", "curves": "[[curve]] kind"}
 """For each kind without a registry, the study key that takes such a name."""
@@ -115,10 +110,16 @@ _LABEL_WIDTH = 11
 """The width of the labels before the facts about a name."""
 
 
+def _registry(kind: str) -> Registry[Any]:
+    if kind == "designs":
+        return DESIGNS
+    return PLUGIN_KINDS[_ROLES[kind]] if kind in _ROLES else REGISTRIES[kind][1]
+
+
 def _names(kind: str) -> Iterable[str]:
     if kind in STUDY_KEYS:
         return _titles(kind)
-    listed = {"blocks": registered_names, "tasks": task_names, "metrics": lambda: METRICS}
+    listed = {"blocks": registered_names, "tasks": task_names}
     return listed[kind]() if kind in listed else REGISTRIES[kind][1]
 
 
@@ -142,42 +143,35 @@ def kinds_with(name: str, kinds: Sequence[str], *, is_key: bool) -> list[str]:
     found = [kind for kind in kinds if name in names[kind]]
     if found or is_key:
         return found
-    if described := _described_by(name, kinds):
+    if described := _described_by(name):
         more = f" and {len(described) - _MAX_DESCRIBED} more" if len(described) > _MAX_DESCRIBED else ""
         names_found = ", ".join(described[:_MAX_DESCRIBED]) + more
         raise ActivememError(f"unknown name '{name}'; its words are in the descriptions of: {names_found}")
-    if len(kinds) > 1 and (message := unknown_key(name)):
+    if message := unknown_key(name):
         raise ActivememError(message)
-    if "blocks" in kinds and not re.fullmatch(r"[\w-]+", name):
+    if not re.fullmatch(r"[\w-]+", name):
         return ["blocks"]
     if name in dataset_names():
         raise ActivememError(f"{name} is a corpus; see activemem data list")
     if name in METRICS_AND_COSTS:
         raise ActivememError(f"{name} is a cost, not a metric: {METRICS_AND_COSTS[name].title}")
-    kind = "name" if len(kinds) > 1 else _singular(kinds[0])
-    keys = key_names() if len(kinds) > 1 else set[str]()
-    raise ActivememError(f"unknown {kind} '{name}'{nearest_hint(name, keys.union(*names.values()))}")
+    raise ActivememError(f"unknown name '{name}'{nearest_hint(name, key_names().union(*names.values()))}")
 
 
-def _described_by(text: str, kinds: Sequence[str]) -> list[str]:
+def _described_by(text: str) -> list[str]:
     """Return the names whose descriptions have all of several words, such as `delta` for "gated delta"."""
     words = {word for word in text.lower().split() if len(word) > 2 and word != "the"}
     is_key = "_".join(text.lower().split()) in key_names()
     if len(words) < 2 or is_key or not re.fullmatch(r"[\w ]+", text):
         return []
-    texts: list[tuple[str, str]] = []
-    for kind in kinds:
-        if kind == "blocks":
-            specs = [spec for name in registered_names() if (spec := lookup(name)) is not None]
-            texts += [
-                (each.name, " ".join([each.summary, *(one.meaning for one in each.parameters)]))
-                for each in specs
-            ]
-        elif kind == "tasks":
-            texts += [(name, require_task(name).summary) for name in task_names()]
-        elif kind == "metrics":
-            texts += [(name, METRICS[name].title) for name in METRICS]
-    return [name for name, described in texts if words <= set(re.findall(r"\w+", described.lower()))]
+    found: list[str] = []
+    for kind in ("blocks", "tasks", "metrics"):
+        for name in _names(kind):
+            described = _entry(kind, name).title
+            if kind == "blocks":
+                described += " ".join(f" {each.meaning}" for each in spec_of(name).parameters)
+            found += [name] if words <= set(re.findall(r"\w+", described.lower())) else []
+    return found
 
 
 def _singular(kind: str) -> str:
@@ -185,179 +179,210 @@ def _singular(kind: str) -> str:
 
 
 def kind_page(kind: str) -> NameListPage:
-    """Return all entries of a kind with their facts, and for blocks the plug-ins that cannot be used."""
-    if kind == "keys":
-        return NameListPage(kind=kind, names=first_keys(), problems=())
-    if kind != "blocks":
-        return NameListPage(kind=kind, names=[name_page(kind, name) for name in _names(kind)], problems=())
-    specs = (spec for name in registered_names() if (spec := lookup(name)) is not None)
+    """Return all names of a kind, and the plug-ins that cannot be used."""
+    names = [_entry(kind, name) for name in _names(kind)]  # first, since it loads the plug-ins
     problems = [
         {"owner": each.owner, "name": each.entry, "message": each.message} for each in broken_plugins()
     ]
-    return NameListPage(kind=kind, names=[blocks.block_entry(spec) for spec in specs], problems=problems)
+    return NameListPage(kind=kind, names=names, problems=problems)
 
 
-def name_page(kind: str, name: str) -> blocks.BlockPage | TaskEntry | MetricEntry | NameEntry:
-    """Return the facts about a name of a kind (blocks, tasks, metrics …)."""
-    if kind == "blocks":
-        return blocks.block_page(name)
-    if kind == "tasks":
-        task = require_task(name)
-        drawn: dict[str, Any] = {}
-        if isinstance(task, AlgorithmicTask):
-            drawn |= {"symbols": task.vocab, "first_length": task.start, "growth": task.length_step}
-            if task.example:
-                drawn["example"] = dict(zip(("input", "target", "meaning"), task.example, strict=True))
-        return TaskEntry(
-            name=name,
-            summary=task.summary,
-            needs=task.kind.value,
-            keys=list(task.keys),
-            source=task.source,
-            owner=TASKS.owner(name),
-            metrics=task_metrics(task),
-            **drawn,
-        )
-    if kind == "metrics":
-        metric = METRICS[name]
-        return MetricEntry(
-            name=name,
-            title=metric.title,
-            higher_is_better=metric.higher_is_better,
-            decimals=metric.decimals,
-            indices=metric.index_titles,
-            owner=METRICS.owner(name),
-        )
+def _entry(kind: str, name: str) -> NameEntry:
+    registry = _registry(kind)
+    owner = registry.owner(name) if name in registry else OWN  # of a kind of table of the package, none
     if kind in STUDY_KEYS:
         title, source = _titles(kind)[name], find_design(name).source if kind == "designs" else ""
-        registry = PLUGIN_KINDS[_ROLES[kind]] if kind in _ROLES else DESIGNS
-        owner = registry.owner(name) if name in registry else OWN
         return NameEntry(kind=kind, key=STUDY_KEYS[kind], name=name, title=title, source=source, owner=owner)
-    key, registry = REGISTRIES[kind]
-    title, source = getattr(registry[name], "title", None), registry[name].source
-    return NameEntry(kind=kind, key=key, name=name, title=title, source=source, owner=registry.owner(name))
+    key = REGISTRIES[kind][0]
+    found = {"blocks": lookup, "tasks": require_task}.get(kind, registry.__getitem__)(name)
+    title = getattr(found, "summary", None) or getattr(found, "title", None) or ""
+    source = getattr(found, "source", "")
+    return NameEntry(kind=kind, key=key, name=name, title=title, source=source, owner=owner)
 
 
-def format_kind(page: NameListPage) -> list[str]:
-    """Return one line for each entry of a kind (blocks, tasks, …), with the plug-in that it is from."""
-    if page.kind == "keys":
-        return list(format_first_keys(entry for entry in page.names if isinstance(entry, KeyEntry)))
-    listed, heading, rows = list[blocks.BlockEntry](), list[str](), list[tuple[str, str, str]]()
-    for entry in page.names:
-        match entry:
-            case TaskEntry():
-                rows.append((entry.name, entry.summary, entry.owner))
-            case MetricEntry():
-                rows.append((entry.name + BETTER_ARROWS[entry.higher_is_better], entry.title, entry.owner))
-            case NameEntry(title=title, source=source):
-                heading = [entry.key]
-                text = f"{title} ({source})" if title and source else title or source
-                rows.append((f"  {entry.name}", text, entry.owner))
-            case blocks.BlockEntry():
-                listed.append(entry)
-    if listed:
-        return [blocks.format_blocks(listed)]
-    if not rows:
-        return ["no plug-in has registered any"]
-    names = max(len(name) for name, _, _ in rows)
-    texts = (
-        f"{name:<{names}}   {text}{'' if owner == OWN else f' · {owner}'}".rstrip()
-        for name, text, owner in rows
-    )
+def name_page(kind: str, name: str) -> NameEntry:
+    """Return the facts about a name of a kind (blocks, tasks, metrics …). A block may have arguments."""
+    if kind == "blocks":
+        return _block_entry(_parse_block(name))
+    entry, settings, table = _entry(kind, name), None, STUDY_KEYS.get(kind, "")
+    if kind == "tasks":
+        settings, table = require_task(name).settings, "[task]"
+        entry = replace(entry, facts=dict(_task_facts(name)))
+    elif kind == "metrics":
+        metric = METRICS[name]
+        better = {True: "higher", False: "lower", None: "neither"}[metric.higher_is_better]
+        entry = replace(entry, facts={"better": better, "indices": ", ".join(metric.index_titles)})
+    elif kind == "designs":
+        settings = find_design(name).settings_class
+    elif kind in _ROLES:
+        settings, table = find_kind(_ROLES[kind], name), f"[[{_ROLES[kind]}]]"
+    else:
+        table, registry = REGISTRIES[kind]
+        settings = scheduler_keys(name) if kind == "schedulers" else getattr(registry[name], "settings", None)
+    return replace(entry, keys=_keys_of(table, name, settings))
+
+
+def _keys_of(table: str, name: str, settings: type[BaseModel] | None) -> list[KeyEntry]:
+    described = {} if settings is None else key_descriptions(settings)
     return [
-        *heading,
-        *(line for text in texts for line in wrap(text, WIDTH, subsequent_indent=" " * (names + 3))),
+        KeyEntry(
+            table=table,
+            key=key,
+            type=type_words(each),
+            default=default_words(each),
+            description=" ".join(described.get(key, "").split()),
+            of=[name],
+        )
+        for key, each in (settings.model_fields.items() if settings else ())
+        if key != "name"
     ]
 
 
-def format_name(entry: blocks.BlockPage | TaskEntry | MetricEntry | NameEntry) -> Iterator[str]:
-    """Return lines with the facts about a name."""
-    name, kind = entry.name, entry.kind
-    if isinstance(entry, blocks.BlockPage):
-        return iter([blocks.format_block(entry)])
-    if isinstance(entry, TaskEntry):
-        return _format_task(entry)
-    if isinstance(entry, MetricEntry):
-        better = {True: "higher", False: "lower", None: "neither"}[entry.higher_is_better]
-        rows = [("kind", "metric"), ("better", better), ("indices", ", ".join(entry.indices))]
-        return _format(f"{name}: {entry.title}", [*rows, *_origin(METRICS, name)])
-    rows, table = [("kind", _singular(kind))], entry.key
-    rows += [("source", entry.source)] if entry.source else []
-    if kind == "designs":
-        settings = find_design(name).settings_class
-        rows += _origin(DESIGNS, name)
-    elif kind in _ROLES:
-        settings, table = find_kind(_ROLES[kind], name), f"[[{_ROLES[kind]}]]"
-        rows += _origin(PLUGIN_KINDS[_ROLES[kind]], name)
-    else:
-        registry = REGISTRIES[kind][1]
-        has_keys = getattr(registry[name], "settings", None)
-        settings = scheduler_keys(name) if kind == "schedulers" else has_keys
-        rows += _origin(registry, name)
-    return _format(f"{name}: {entry.title}" if entry.title else name, rows, table, settings)
+def _parse_block(text: str) -> nodes.BlockNode:
+    """Return the block that a text names, such as `conv` or `conv(k=3)`.
+
+    Without arguments, required parameters get small values. Raise RecipeError, with the nearest name, for an
+    unknown block.
+    """
+    spec = lookup(text)
+    if spec is not None:
+        return example(spec)
+    recipe = parse(text)
+    if not isinstance(recipe.root, nodes.BlockNode):
+        raise RecipeError(text, [Fault(0, len(text), f"expected one block, got {recipe.text}")])
+    if recipe.holes or recipe.dimensions:
+        raise RecipeError(text, [Fault(0, len(text), "expected a block without choices and ranges")])
+    return recipe.root
 
 
-def _format_task(task: TaskEntry) -> Iterator[str]:
-    spec, rows = require_task(task.name), [("needs", task.needs)]
-    if task.symbols is not None:
-        rows += [("symbols", f"{task.symbols:,}")]
-        rows += [("lengths", f"from {task.first_length}, growing by {task.growth}: [train] curriculum")]
-    if task.example:
-        rows += [("example", "{input} to {target}: {meaning}".format(**task.example))]
-    rows += [("source", task.source), *_origin(TASKS, task.name)]
+def _block_entry(block: nodes.BlockNode) -> NameEntry:
+    """Return the facts about a block, with its costs in a small bidirectional model.
+
+    A reach without limit is "all".
+    """
+    spec, context = spec_of(block.name), CostContext(config=configure(d_model=128, dropout=0.0), length=40)
+    cost = block_cost(block, context.config, length=context.length)
+    shared = "".join(f", and {count:,} in the {key}" for key, count in cost.shared.items())
+    reach = reach_as_json(spec.reach(spec.settings(block), context))
+    left, right = reach.values()
+    unit, size = si_prefix(cost.flops / context.length)
+    cache, fixed = (format_bytes(count * STATE_BYTES) for count in (cost.state, cost.window))
+    facts = {
+        "written": signature(spec),
+        "role": spec.role.value,
+        "equation": spec.equation,
+        **{
+            f"{each.name}=": f"{each.meaning}: {describe_values(each)}; "
+            + ("required" if default_text(each) is None else f"default {default_text(each)}")
+            for each in spec.parameters
+        },
+        "costs": f"of {render(block)} at width {context.width}, {plural(context.length, 'token')}, in a "
+        f"bidirectional model: {cost.parameters:,} parameters{shared}; "
+        f"{cost.flops / context.length / size:,.1f} {unit}FLOPs for each token",
+        "reach": str(left) if left == right and left in ("all", 0) else f"{left} ← · → {right}",
+        "stream": f"keeps {cache} of each past token"
+        + (f", and {fixed} in a stream of any length" if cost.window else ""),
+    }
+    return replace(
+        _entry("blocks", block.name),
+        facts=facts,
+        parameters=[
+            {
+                **{name: getattr(each, name) for name in ("name", "kind", "low", "high", "words", "meaning")},
+                "default": default_text(each),
+            }
+            for each in spec.parameters
+        ],
+        example={
+            "recipe": render(block),
+            "d_model": context.width,
+            "length": context.length,
+            "causal": context.causal,
+            "parameters": cost.parameters,
+            "shared": dict(cost.shared),
+            "flops": cost.flops,
+            "flops_per_token": cost.flops / context.length,
+            "state_per_token": cost.state,
+            "window": cost.window,
+            "reach": reach,
+        },
+    )
+
+
+def _task_facts(name: str) -> Iterator[tuple[str, str]]:
+    spec = require_task(name)
+    yield "needs", spec.kind.value
+    if isinstance(spec, AlgorithmicTask):
+        yield "symbols", f"{spec.vocab:,}"
+        yield "lengths", f"from {spec.start}, growing by {spec.length_step}: [train] curriculum"
+        if spec.example:
+            yield "example", "{} to {}: {}".format(*spec.example)
     if issubclass(spec.settings, GeneratedTask):
         from ... import show_example
 
-        rows += [("symbols", spec.meaning)] if spec.meaning else []
-        rows += _example_rows(*show_example(spec.settings(name=spec.name)))
+        yield "symbols", spec.meaning or ""
+        yield "example", "\n".join(_example_lines(*show_example(spec.settings(name=spec.name))))
     by_way: dict[str, list[str]] = {}
-    for name, way in task.metrics.items():
-        by_way.setdefault(way, []).append(name)
-    texts = [f"{way and f'with {way}: '}{', '.join(names)}" for way, names in by_way.items()]
-    rows += zip(["metrics", *[""] * len(texts)], texts, strict=False)
-    return _format(f"{task.name}: {task.summary}", rows, "[task]", spec.settings)
+    for metric, way in task_metrics(spec).items():
+        by_way.setdefault(way, []).append(metric)
+    yield "metrics", "\n".join(f"{way and f'with {way}: '}{', '.join(of)}" for way, of in by_way.items())
 
 
-def _example_rows(inputs: Sequence[str], targets: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _example_lines(inputs: Sequence[str], targets: Sequence[str]) -> Iterator[str]:
     """Yield lines with the inputs and targets of an example, each target below its token if possible."""
     if len(inputs) != len(targets):
-        yield from (("input", " ".join(inputs)), ("target", " ".join(targets)))
+        yield from (" ".join(inputs), f"to {' '.join(targets)}")
         return
     above, below = "", ""
     for one, other in zip(inputs, targets, strict=True):
         width = max(len(one), len(other))
         if len(above) + 1 + width > WIDTH - _LABEL_WIDTH:
-            yield from (("input", above), ("target", below))
+            yield from (above, below)
             above, below = "", ""
         gap = " " if above else ""
         above, below = f"{above}{gap}{one:>{width}}", f"{below}{gap}{other:>{width}}"
-    yield from (("input", above), ("target", below))
+    yield from (above, below)
     if "·" in targets:
-        yield "", "each target is below its token; · marks a token without a target"
+        yield "each target is below its token; · marks a token without a target"
 
 
-def _origin(registry: Registry[Any], name: str) -> list[tuple[str, str]]:
-    if name not in registry or (owner := registry.owner(name)) == OWN:
-        return []
-    file = registry.source(name)
-    return [("plug-in", f"{owner}, sha256 {file.digest[:16]}" if file else owner)]
+def format_kind(page: NameListPage) -> list[str]:
+    """Return one line for each name of a kind (blocks, tasks, …), with the plug-in that it is from."""
+    if not page.names:
+        return ["no plug-in has registered any"]
+    names = [
+        each.name + (BETTER_ARROWS[METRICS[each.name].higher_is_better] if each.kind == "metrics" else "")
+        for each in page.names
+    ]
+    width = max(map(len, names))
+    lines = [page.names[0].key]
+    for name, entry in zip(names, page.names, strict=True):
+        source = "" if entry.kind in ("blocks", "tasks") else entry.source
+        text = f"{entry.title} ({source})" if entry.title and source else entry.title or source
+        line = f"  {name:<{width}}   {text}{'' if entry.owner == OWN else f' · {entry.owner}'}".rstrip()
+        lines += wrap(line, WIDTH, subsequent_indent=" " * (width + 5), break_on_hyphens=False)
+    return lines
 
 
-def _format(
-    heading: str, rows: Iterable[tuple[str, str]], table: str = "", settings: type[BaseModel] | None = None
-) -> Iterator[str]:
-    yield from wrap(heading, WIDTH)
+def format_name(entry: NameEntry) -> Iterator[str]:
+    """Yield lines with the facts about a name."""
+    yield from wrap(f"{entry.name}: {entry.title}" if entry.title else entry.name, WIDTH)
     yield ""
-    for label, text in rows:
-        first, *others = text.split("\n")
-        if first:
-            yield from wrap(f"  {label:<8} {first}", WIDTH, subsequent_indent=" " * _LABEL_WIDTH)
-        yield from (f"{'':{_LABEL_WIDTH}}{line}".rstrip() for line in others)
-    fields, described = ({}, {}) if settings is None else (settings.model_fields, key_descriptions(settings))
-    keys = {key: field for key, field in fields.items() if key != "name"}
-    if keys:
-        yield f"  {table}"
-    for key, field in keys.items():
-        given = type_and_default(type_words(field), default_words(field))
-        yield from wrap(f"    {key} ({given})", WIDTH, subsequent_indent=" " * 6)
-        yield from wrap(described.get(key, ""), WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)
+    rows = {"kind": _singular(entry.kind), **entry.facts, "source": entry.source}
+    if entry.owner != OWN:
+        file = _registry(entry.kind).source(entry.name)
+        rows["plug-in"] = f"{entry.owner}, sha256 {file.digest[:16]}" if file else entry.owner
+    width = max(_LABEL_WIDTH - 3, *map(len, rows))
+    for label, text in rows.items():
+        for number, line in enumerate(text.split("\n") if text else ()):
+            head = f"  {'' if number else label:<{width}} "
+            if entry.facts.get("example") == text:  # its columns stay below each other
+                yield f"{head}{line}".rstrip()
+            else:
+                yield from wrap(
+                    f"{head}{line}", WIDTH, subsequent_indent=" " * (width + 3), break_on_hyphens=False
+                )
+    if entry.keys:
+        yield f"  {entry.keys[0].table}"
+    for each in entry.keys:
+        yield from key_lines(replace(each, of=()), each.key, indent=4)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from textwrap import wrap
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from pydantic.fields import FieldInfo
 
 from ...errors import nearest_hint
 from ...studies.catalog.tasks import require_task, task_names
-from ...studies.new_study import new_study_text
 from ...studies.own_data.own_corpus import own_data_forms
 from ...studies.presentation.kinds import Role, kinds_of
 from ...studies.schema.tables import all_tables
@@ -73,18 +70,6 @@ class StudyTableEntry:
     kinds: Sequence[str]
     examples: Sequence[str]
     page: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeysPage:
-    """All keys of study files with one name, such as `width` in `[model]` and in `[[table]]`.
-
-    `table` is the table with this name, or null.
-    """
-
-    kind: Literal["keys"] = "keys"
-    keys: Sequence[KeyEntry]
-    table: StudyTableEntry | None
 
 
 class KeyFact(NamedTuple):
@@ -158,18 +143,6 @@ def _entries(is_wanted: Callable[[str, str], bool]) -> list[KeyEntry]:
     ]
 
 
-def first_keys() -> list[KeyEntry]:
-    """Return the keys of the study that `activemem study new` writes; a beginner needs only these."""
-    found = list[KeyEntry]()
-    for name, tables in tomllib.loads(new_study_text("first")).items():
-        table = tables[0] if isinstance(tables, list) else tables
-        kind = table.get("kind", "cells")
-        for key in table:
-            entries = find_keys(f"{name}.{key}")
-            found += [each for each in entries if not each.of or kind in each.of or name == "task"][:1]
-    return found
-
-
 def key_names() -> set[str]:
     """Return the names of all tables and keys of study files, without the tables of the keys."""
     return {*all_tables(), *(fact.name.rpartition(".")[2] for _, _, fact in _iter_facts())}
@@ -222,7 +195,7 @@ def format_table(entry: StudyTableEntry) -> str:
     if entry.kinds:
         text = f"kind: {', '.join(entry.kinds)}; activemem show KIND lists the keys"
         lines += wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
-    keys = ["\n".join(_key_lines(each, each.key)) for each in entry.keys]
+    keys = ["\n".join(key_lines(each, each.key)) for each in entry.keys]
     if entry.examples:
         keys.append("\n".join(["examples of holds", *(f"  {example}" for example in entry.examples)]))
     if entry.page:
@@ -230,40 +203,20 @@ def format_table(entry: StudyTableEntry) -> str:
     return "\n\n".join(["\n".join(lines), *keys])
 
 
-def format_first_keys(entries: Iterable[KeyEntry]) -> Iterator[str]:
-    """Yield the lines of `list keys`: the keys of a first study by their tables, and where the others are."""
-    yield "the keys of a first study, which activemem study new FILE.toml writes"
-    for table, keys in groupby(entries, lambda each: each.table):
-        yield from ("", table)
-        for each in keys:
-            text = each.description.partition("; ")[0]
-            yield from wrap(f"  {each.key:<15}   {text}", WIDTH, subsequent_indent=" " * 20)
-    yield from ("", "[factors]")
-    yield from wrap(all_tables()["factors"].summary, WIDTH, initial_indent="  ", subsequent_indent="  ")
-    yield ""
-    yield from wrap(
-        f"all keys of a table: activemem show TABLE, where TABLE is one of {', '.join(all_tables())}", WIDTH
-    )
-
-
 def format_key(entry: KeyEntry) -> str:
     """Return the lines about a study-file key: its table, type, default and meaning."""
-    return "\n".join(_key_lines(entry, f"{entry.table} {entry.key}"))
+    return "\n".join(key_lines(entry, f"{entry.table} {entry.key}"))
 
 
-def type_and_default(kind: str, default: str) -> str:
-    """Return a key's type and default as text: `text; required`, `text; default none` or `table`."""
-    if not default:
-        return kind
-    return f"{kind}; {default if default == 'required' else f'default {default}'}"
-
-
-def _key_lines(entry: KeyEntry, heading: str) -> list[str]:
-    head = f"{heading} ({type_and_default(entry.type, entry.default)})"
+def key_lines(entry: KeyEntry, heading: str, indent: int = 0) -> list[str]:
+    """Return the lines about a key below a heading: its type, its default, who has it, and its meaning."""
+    default = entry.default if entry.default in ("", "required") else f"default {entry.default}"
+    head = f"{heading} ({'; '.join(filter(None, (entry.type, default)))})"
     if of := entry.of:
         more = f" and {len(of) - _MOST_OWNERS} more" if len(of) > _MOST_OWNERS else ""
         head += f" of {', '.join(of[:_MOST_OWNERS])}{more}"
+    below = " " * (indent + 2)
     return [
-        *wrap(head, WIDTH, subsequent_indent="    "),
-        *wrap(entry.description, WIDTH, initial_indent="  ", subsequent_indent="  "),
+        *wrap(head, WIDTH, initial_indent=" " * indent, subsequent_indent=" " * (indent + 4)),
+        *wrap(entry.description, WIDTH, initial_indent=below, subsequent_indent=below),
     ]

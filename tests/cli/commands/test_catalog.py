@@ -35,9 +35,11 @@ def test_every_name_is_listed_with_its_key_and_owner_and_each_is_shown(kind, key
     first, *lines = run("list", kind).stdout.splitlines()
     assert (first, len(lines) >= len(registry)) == (key, True)
     for each in listed:
-        shown = run("show", each["name"], "--kind", kind, "--json")
-        assert json.loads(shown.stdout) == {"schema": 2, **each}
-    assert run("show", each["name"], "--kind", kind).stdout.startswith(each["name"])
+        shown = json.loads(run("show", each["name"], "--json").stdout)["names"]
+        (own,) = (one for one in shown if one["kind"] == kind)
+        brief = ("kind", "name", "title", "source", "owner", "key")
+        assert {name: own[name] for name in brief} == {name: each[name] for name in brief}
+    assert run("show", each["name"]).stdout.startswith(each["name"])
 
 
 @pytest.mark.parametrize("kind", ["designs", "tables", "curves"])
@@ -64,18 +66,15 @@ def test_a_sampler_is_shown_with_its_keys_and_source(run):
 
 def test_a_metric_is_shown_with_its_direction(run):
     assert "  better   higher\n" in run("show", "max_length").stdout
-    assert json.loads(run("show", "loss", "--json").stdout)["higher_is_better"] is False
+    (shown,) = json.loads(run("show", "loss", "--json").stdout)["names"]
+    assert shown["facts"]["better"] == "lower"
 
 
-def test_a_name_that_two_kinds_have_is_shown_twice_and_as_json_needs_its_kind(run):
+def test_a_name_that_two_kinds_have_is_shown_twice(run):
     both = run("show", "none").stdout
-    assert both == "\n".join(
-        run("show", "none", "--kind", kind).stdout for kind in ("positions", "schedulers")
-    )
     assert ("  kind     position\n" in both, "  kind     scheduler\n" in both) == (True, True)
-    refused = run("show", "none", "--json")
-    assert (refused.exit_code, refused.stdout) == (2, "")
-    assert "add --kind positions or --kind schedulers" in refused.stderr
+    shown = json.loads(run("show", "none", "--json").stdout)["names"]
+    assert [each["kind"] for each in shown] == ["positions", "schedulers"]
 
 
 def test_names_that_plug_ins_register_are_listed_and_shown(process, golden):
@@ -103,8 +102,6 @@ class Half(PluginNorm):
     [
         ("show", "adm"),
         ("show", "paradise-lost"),
-        ("show", "adm", "--kind", "optimizers"),
-        ("show", "adam", "--kind", "optimizer"),
         ("list", "block"),
     ],
     ids=str,
