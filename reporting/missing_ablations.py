@@ -149,9 +149,13 @@ class MissingAblations:
             "design": "one_at_a_time",
             **{key: data["study"][key] for key in _KEPT if key in data["study"]},
         }
+        own_files = dict[str, Any]()
+        if self.study.own_corpus is not None:  # as the file names them, not the facts about them
+            own_files = {key: data["task"][key] for key in ("corpus", "tokenizer") if key in data["task"]}
         tables = {
             "study": header,
             **self.tables,
+            "task": {**self.tables["task"], **own_files},
             "recipes": recipes,
             "decode": data.get("decode", {}),
             "factors": {**written, SEED: self.study.seeds},

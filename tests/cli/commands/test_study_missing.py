@@ -71,3 +71,15 @@ def test_a_stored_study_is_found_by_name(run, tiny):
     found = run("study", "missing", "tiny")
     assert (found.exit_code, found.stderr) == (0, "")
     assert "task = not" in " ".join(found.stdout.split())
+
+
+def test_the_study_that_is_written_names_the_users_own_files(run):
+    Path("my.txt").write_text("".join(f"the cat sat on mat {number}\n" for number in range(400)))
+    text = study_text(
+        task={"name": "language_model", "corpus": {"path": "my.txt"}, "tokens": "characters", "context": 8},
+        train={"curriculum": None},
+        factors={"mixer": ["conv(k=3)", "conv(k=5)"], "task": None, "seed": [0]},
+    )
+    Path("own.toml").write_text(text, encoding="utf-8")
+    assert run("study", "missing", "own.toml", "--write", "more.toml").exit_code == 0
+    assert len(load_study("more.toml").trials) == 4
