@@ -247,6 +247,8 @@ class Diagnostics:
     faults: list[StudyFault] = field(default_factory=list)
     invalid: set[KeyPath] = field(default_factory=set)
     origins: dict[KeyPath, KeyPath] = field(default_factory=dict[KeyPath, KeyPath])
+    _known: set[StudyFault] = field(default_factory=set[StudyFault])
+    """The reported faults, of which a file may have thousands."""
 
     @property
     def data(self) -> Mapping[str, Any]:
@@ -265,7 +267,8 @@ class Diagnostics:
         if path[:2] in self.origins and path not in self.document.places:
             path, within = (*self.origins[path[:2]], *path[2:]), None
         fault = self.document.fault(path, message, key=key, within=within, verb=verb)
-        if fault not in self.faults:
+        if fault not in self._known:
+            self._known.add(fault)
             self.faults.append(fault)
 
     def report_invalid(self, path: KeyPath, message: str, *, within: Span | None = None) -> None:

@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 
@@ -79,10 +80,16 @@ def fault_at(text: str, span: Span, message: str, *, override: bool = False) -> 
     return StudyFault(
         message=message,
         line=0 if override else text.count("\n", 0, first) + 1,
-        text="".join(char if char.isprintable() else " " for char in text[first:last]).rstrip(),
+        text=_printable_line(text, first, last),
         start=span[0] - first,
         end=min(span[1], last) - first,
     )
+
+
+@lru_cache(maxsize=8)
+def _printable_line(text: str, first: int, last: int) -> str:
+    """Return a line of a text with spaces for unprintable characters. A long line may have many faults."""
+    return "".join(char if char.isprintable() else " " for char in text[first:last]).rstrip()
 
 
 def path_prefix(path: KeyPath) -> str:
