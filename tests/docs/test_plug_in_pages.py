@@ -24,7 +24,7 @@ PAGES = (
 )
 PAGE = "".join((FOLDER / f"{name}.md").read_text(encoding="utf-8") for name in PAGES)
 FILES = dict(re.findall(r"^```(?:python|toml)\n# (\S+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
-BLOCK, CENTRED, COMMANDS, RECALL, BOTTLES, MOVING, QUIET, PROBING, ORG, SEARCHING, TRACKER, KINDS, DESIGN = (
+BLOCK, CENTRED, COMMANDS, RECALL, BOTTLES, MOVING, QUIET, PROBING, ORG, SEARCHING, KINDS, DESIGN, TRACKER = (
     re.findall(r"^```\n(activemem .*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 )
 
@@ -193,9 +193,7 @@ def test_a_tracker_gets_each_epoch_once(folder):
     assert [[each.get("epoch") for each in trial] for trial in lines] == [[1, 2, None]] * 4
     assert {trial[-1]["status"] for trial in lines} == {"done"}
     assert (folder / "runs/ends/ends.csv").exists()
-    again = command(
-        folder, TRACKER.splitlines()[1].replace("found", "ends").replace("searching.py", "extremes.py")
-    )
+    again = command(folder, TRACKER.splitlines()[1])
     assert "0 trials" in again.stdout, again.stdout + again.stderr
     unknown = command(folder, "activemem study export ends --to jsnl --out runs")
     assert "unknown tracker 'jsnl'; nearest: jsonl" in unknown.stderr
