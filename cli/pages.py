@@ -29,7 +29,6 @@ from ..studies.planning.plan import Plan, PlannedTrial
 from ..studies.planning.trials_to_run import EarlierTrial
 from ..studies.resolve.grid import PlannedRung
 from ..studies.schema.design import Design
-from ..studies.schema.factors import SEED
 from ..studies.schema.settings import Level
 from ..studies.schema.source_sheet import Origin, SourcedSetting
 from ..studies.searches.points import BestPoint
@@ -92,10 +91,6 @@ def _fault_facts(errors: Sequence[StudyError]) -> Sequence[Mapping[str, Any]]:
 
 def _reached_facts(progress: Mapping[str, CheckpointNote]) -> Sequence[Mapping[str, Any]]:
     return [{"trial": trial, **dict(note)} for trial, note in progress.items()]
-
-
-def _without_seed(levels: _Levels) -> _Levels:
-    return {name: level for name, level in levels.items() if name != SEED}
 
 
 def _without_content(symbols: Any) -> Any:  # noqa: ANN401 -- plain data
