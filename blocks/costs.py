@@ -9,15 +9,12 @@ Each function returns plain numbers by name, so that they can be stored (`gramma
 from __future__ import annotations
 
 import math
-import sys
 import weakref
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import cache, lru_cache, partial
-from traceback import walk_tb
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -34,11 +31,10 @@ from ..grammar.positions import RandomisedPairs
 from ..grammar.recipe import Recipe, parse
 from ..grammar.vocabulary.spec import CostContext, Role, Spec, block_code, spec_of
 from ..plugins import forget_at_unload, plugin_errors
-from .core.block import BLOCKS, Block, BuildError, Context, StreamChunk, StreamState, build_block
+from .core.block import Block, BuildError, Context, StreamChunk, StreamState, build_block
 from .core.operations import avoid_compiler_import, kernels_left_out
 from .core.residual_stack import SideInputs, build_norm
 from .layers.recurrent import LSTM, Recurrent
-from .layers.vector_states.scans import SelectiveRead
 from .layers.window_attention import WindowedBlock
 from .models.model import Model, TransductionModel, build_on_meta
 from .transducers.seq2seq import RecurrentDecoder, Seq2Seq
@@ -139,7 +135,7 @@ def measure_frame(_root: None, config: ModelConfig, *, length: int, scored: int)
     parts |= {"final norm": model.norm}
     counted = {f"parameters {name}": _numbers(part) for name, part in parts.items()}
     rest = _numbers(model) - _numbers(model.body) - sum(counted.values())
-    return counted | found | {"parameters output": rest}
+    return _without_zeros(counted | found | {"parameters output": rest})
 
 
 def measure_transducer(root: Node, config: ModelConfig, *, length: int, scored: int) -> Numbers:
@@ -156,44 +152,43 @@ def measure_transducer(root: Node, config: ModelConfig, *, length: int, scored: 
         lengths = _SHORT_LENGTHS if scored == length else _LONG_LENGTHS
     else:
         lengths = _LONG_LENGTHS if any(map(_is_recurrent, parts)) else ()
-    found: Counter[str] = Counter({"outputs": model.body.output_width})
+    found: Counter[str] = Counter()
     for name, module in model.named_modules():
-        found[f"parameters {name}"] = sum(each.numel() for each in module.parameters(recurse=False))
+        found[f"parameters {_part_of(name)}"] += sum(
+            each.numel() for each in module.parameters(recurse=False)
+        )
 
     def flops(at: int) -> Numbers:
-        once = -(-scored * at // length)
+        once, counted = -(-scored * at // length), Counter[str]()
         small, large = (_flops_by_module(model, batch, at, once) for batch in (2, 3))
-        return {f"flops {name}": count - small[name] for name, count in large.items()}
+        for name, count in large.items():
+            counted[f"flops {_part_of(name)}"] += count - small[name]
+        return counted
 
-    return {**found, **_at_length(flops, length, lengths)}
+    return _without_zeros({**found, **_at_length(flops, length, lengths)})
+
+
+def _part_of(module: str) -> str:
+    """Return the first names of a module, such as `body.decoder.block`, for which an analysis has a part."""
+    return ".".join(module.partition(":")[0].split(".")[:3])
+
+
+def _without_zeros(found: Numbers) -> Numbers:
+    return {name: count for name, count in found.items() if count}
 
 
 def measure_step(
-    root: Node,
-    config: ModelConfig,
-    *,
-    length: int,
-    past: int,
-    scored: int,
-    batch: int,
-    checkpoints: bool,
-    accumulates: bool,
+    root: Node, config: ModelConfig, *, length: int, past: int, scored: int, batch: int
 ) -> Numbers:
     """Return the bytes of memory of a training step.
 
-    "peak" is the maximum, "forward" and "backward" are the maxima of the two passes, "held" is in use between
-    them, "gradients" is the size of all gradients, and "kept MODULE" is what a module stores for the backward
-    pass. The peaks count all memory that the step allocates, gradients included, but neither weights nor
-    optimiser state. A step that `accumulates` adds to existing gradients.
+    "kept MODULE" is what a module stores for the backward pass. "peak" is the most that the step allocates at
+    once, without weights and gradients.
     """
     model = _build_model(root, config)
 
     def measure(at: int) -> Numbers:
         return _run_step(model, batch=batch, length=at, past=past, scored=-(-scored * at // length))
-
-    if accumulates:  # a short step creates the gradients to which the measured one adds
-        short = min(length, _SHORT_LENGTHS[0])
-        _run_step(model, batch=1, length=short, past=past, scored=min(scored, short))
 
     return _at_length(measure, length, _LONG_LENGTHS if _trains_in_loops(model) else ())
 
@@ -201,67 +196,21 @@ def measure_step(
 def _run_step(
     model: Model | TransductionModel, *, batch: int, length: int, past: int, scored: int
 ) -> Numbers:
-    memory, kept = _AllocationMode(model), _KeptBytes(model)
-    function_mode = _MetaMode(counts_flops=False)
-    with ExitStack() as modes:
-        modes.enter_context(torch.device("meta"))
-        modes.enter_context(function_mode)
-        modes.enter_context(kernels_left_out())
+    memory, gradients = _StepMemory(model), 4 * _numbers(model)
+    with torch.device("meta"), _MetaMode(counts_flops=False), kernels_left_out():
         with _FlopCounter():  # the state exists before the step, so it is made before memory is counted
             state = _stream_state(model, batch, past)
-        modes.enter_context(memory)
-        modes.enter_context(_equal_groups_once(memory))
-        modes.enter_context(_plugin_errors_of(model))
-        with (
-            _entered_modules(model, lambda _name: None) as kept.names,
-            saved_tensors_hooks(kept.keep, lambda tensor: tensor),
-        ):
-            loss = _loss(model, batch, length, scored, state).mean()
-        found = {f"kept {name}": count for name, count in kept.counted().items()}
-        forward, held = memory.peak, memory.live
-        memory.peak = held
-        modes.enter_context(_recomputed_in(function_mode, model))
-        loss.backward()
-    gradients = sum(each.nbytes for each in model.parameters() if each.requires_grad)
-    peaks = {"forward": forward, "backward": memory.peak, "peak": max(forward, memory.peak)}
-    return {**found, **peaks, "held": held, "gradients": gradients}
-
-
-@contextmanager
-def _recomputed_in(mode: TorchFunctionMode, model: nn.Module) -> Iterator[None]:
-    """Keep a torch mode active while the backward pass recomputes activations.
-
-    Torch disables modes there, so the mode is entered whenever a module of the model runs.
-    """
-
-    def enter(*_: object) -> None:
-        mode.__enter__()
-
-    def leave(*_: object) -> None:
-        mode.__exit__(None, None, None)
-
-    handles = [each.register_forward_pre_hook(enter) for each in model.modules()]
-    handles += [each.register_forward_hook(leave, always_call=True) for each in model.modules()]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-@contextmanager
-def _plugin_errors_of(model: nn.Module) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        files = {frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)}
-        for name, cls in BLOCKS.items():
-            if getattr(sys.modules.get(cls.__module__), "__file__", None) in files and any(
-                isinstance(each, cls) for each in model.modules()
+        with memory:
+            with (
+                _entered_modules(model, lambda _name: None) as memory.names,
+                saved_tensors_hooks(memory.keep, lambda tensor: tensor),
             ):
-                with plugin_errors("block", name, cls):
-                    raise
-        raise
+                loss = _loss(model, batch, length, scored, state).mean()
+            found = {f"kept {name}": count for name, count in memory.kept().items()}
+            forward, memory.peak = memory.peak, memory.live
+            loss.backward()
+    model.zero_grad()
+    return {**found, "peak": max(forward, memory.peak - gradients)}
 
 
 def _stream_state(model: nn.Module, batch: int, past: int) -> StreamState | None:
@@ -481,27 +430,6 @@ def _entered_modules(model: nn.Module, leave: Callable[[str], None]) -> Iterator
             delattr(module, method)
 
 
-class _KeptBytes:
-    """Counter of the bytes that each module stores for the backward pass, and stores first."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self.names, self._own = [""], _storages(model)
-        # weak keys, so that tensors that the forward pass frees again do not count
-        self._kept: weakref.WeakKeyDictionary[torch.UntypedStorage, str] = weakref.WeakKeyDictionary()
-
-    def keep(self, tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        if storage not in self._own:
-            self._kept.setdefault(storage, self.names[-1])
-        return tensor.detach()
-
-    def counted(self) -> Mapping[str, int]:
-        found: Counter[str] = Counter()
-        for storage, name in self._kept.items():
-            found[name] += storage.nbytes()
-        return found
-
-
 try:
     from torch.utils._python_dispatch import TorchDispatchMode  # torch has it under no public name
 except ImportError:
@@ -648,16 +576,19 @@ def _iter_tensors(held: object) -> Iterator[Tensor]:
             yield from _iter_tensors(each)
 
 
-class _AllocationMode(_MeasuringMode):
-    """A torch mode that counts the bytes of tensors in use (`live`) and their maximum (`peak`)."""
+class _StepMemory(_MeasuringMode):
+    """A torch mode that counts the bytes of tensors in use (`live`), and their maximum (`peak`).
+
+    It also counts the bytes that each module stores for the backward pass, and stores first.
+    """
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
-        self._sizes = {weakref.ref(each): 0 for each in _storages(model)}  # memory that is in use
-        self.live = self.peak = 0
-        for parameter in model.parameters():
-            if parameter.grad is not None:
-                self._count(parameter.grad)
+        self._own = _storages(model)
+        self._sizes = {weakref.ref(each): 0 for each in self._own}  # memory that is in use
+        # weak keys, so that tensors that the forward pass frees again do not count
+        self._kept: weakref.WeakKeyDictionary[torch.UntypedStorage, str] = weakref.WeakKeyDictionary()
+        self.names, self.live, self.peak = [""], 0, 0
 
     def measured(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], found: Any) -> Any:  # noqa: ANN401 -- as above
         if func is _CONVOLUTION:
@@ -665,60 +596,27 @@ class _AllocationMode(_MeasuringMode):
         elif func is _CONVOLUTION_BACKWARD:
             found = tuple(map(_laid_out_like, (args[1], args[2], None), found))
         for tensor in _iter_tensors(found):
-            self._count(tensor)
+            storage = tensor.untyped_storage()
+            if weakref.ref(storage) not in self._sizes:
+                self._sizes[weakref.ref(storage, self._free)] = storage.nbytes()
+                self.live += storage.nbytes()
+                self.peak = max(self.peak, self.live)
         return found
-
-    def _count(self, tensor: Tensor) -> None:
-        """Count a storage once; it is free when no tensor uses it any more."""
-        storage = tensor.untyped_storage()
-        if weakref.ref(storage) not in self._sizes:
-            self._sizes[weakref.ref(storage, self._free)] = size = storage.nbytes()
-            self.live += size
-            self.peak = max(self.peak, self.live)
 
     def _free(self, storage: weakref.ref[torch.UntypedStorage]) -> None:
         self.live -= self._sizes.pop(storage)
 
+    def keep(self, tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage not in self._own:
+            self._kept.setdefault(storage, self.names[-1])
+        return tensor.detach()
 
-@contextmanager
-def _equal_groups_once(memory: _AllocationMode) -> Iterator[None]:
-    """Compute groups of sequences with equal shapes once; of others, count only the memory.
-
-    A `mamba` layer reads its states group by group.
-    """
-    known: dict[object, tuple[int, Any]] = {}
-
-    def once(compute: Callable[[], Any], *key: object) -> Any:  # noqa: ANN401 -- whatever the function returns
-        if (layout := _layout(key)) in known:
-            extra, found = known[layout]
-            memory.peak = max(memory.peak, memory.live + extra)
-            return _empty(found)
-        peak, memory.peak, live = memory.peak, memory.live, memory.live
-        found = compute()
-        known[layout] = memory.peak - live, _layout(found)
-        memory.peak = max(memory.peak, peak)
+    def kept(self) -> Mapping[str, int]:
+        found: Counter[str] = Counter()
+        for storage, name in self._kept.items():
+            found[name] += storage.nbytes()
         return found
-
-    forward, backward = SelectiveRead.forward, SelectiveRead.backward
-
-    def read(*given: Any) -> Any:  # noqa: ANN401 -- as torch passes them
-        return once(lambda: forward(*given), "forward", *given)
-
-    def differentiate(ctx: Any, *gradients: Tensor) -> Any:  # noqa: ANN401 -- as torch passes them
-        # with activation checkpointing, saved tensors can be read only once
-        saved = SimpleNamespace(negative=ctx.negative, saved_tensors=ctx.saved_tensors)
-        key = ("backward", saved.negative, *saved.saved_tensors, *gradients)
-        return once(lambda: backward(saved, *gradients), *key)
-
-    def install(**functions: Callable[..., Any]) -> None:
-        for name, function in functions.items():
-            setattr(SelectiveRead, name, staticmethod(function))
-
-    install(forward=read, backward=differentiate)
-    try:
-        yield
-    finally:
-        install(forward=forward, backward=backward)
 
 
 def _laid_out_like(given: Tensor | None, found: Tensor | None) -> Tensor | None:
@@ -805,7 +703,10 @@ class _FusedLSTM(torch.autograd.Function):
         rows = x.transpose(0, 1).contiguous()
         (length, batch, inputs), width = rows.shape, h.shape[2]
         y, last, cell = x.new_empty(length, batch, width), torch.empty_like(h), torch.empty_like(c)
-        space = x.new_empty(_lstm_workspace(length, batch, inputs, width), dtype=torch.uint8)
+        row = -(-max(inputs, width) // 16) * 16  # it fills lines of a cache
+        # gates and outputs of each step, and five states before and after it, three of them in whole rows
+        kept = length * (4 * width + row) + 2 * (length + 1) * (3 * row + 2 * width)
+        space = x.new_empty(batch, kept)
         ctx.save_for_backward(rows, weight_x, weight_h, bias + state_bias, h, c, y, last, cell, space)
         return y.transpose(0, 1), last, cell
 
@@ -814,21 +715,3 @@ class _FusedLSTM(torch.autograd.Function):
         rows, weight_x, weight_h, bias, h, c, *_ = ctx.saved_tensors
         found = map(torch.empty_like, (h, c, weight_x, weight_h, bias, bias))
         return torch.empty_like(rows).transpose(0, 1), *found
-
-
-def _lstm_workspace(length: int, batch: int, inputs: int, width: int) -> int:
-    """Return the bytes that oneDNN keeps between the forward and the backward pass of an LSTM layer.
-
-    The sizes are those of torch 2.13 with oneDNN, tested against the kernel. There are arrays for the gates
-    and the outputs of each step, three for states as wide as inputs or outputs, and two as wide as outputs.
-    Each array begins on a page. Its rows fill lines of a cache, and are not a multiple of 1 KiB apart.
-    """
-
-    def row(numbers: int) -> int:
-        whole = -(-numbers // 16) * 16
-        return whole + 16 if whole % 256 == 0 else whole
-
-    states = 2 * (length + 1)  # what the layer reads and what it writes, before and after each step
-    arrays = [length * row(4 * width), length * row(width)]
-    arrays += [states * row(max(inputs, width))] * 3 + [states * width] * 2
-    return sum(-(-4 * batch * numbers // 4096) * 4096 for numbers in arrays)

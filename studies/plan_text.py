@@ -168,16 +168,11 @@ def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
 
 
 def _memory(held: StepMemory) -> str:
-    """Describe a step's memory as `2.1 MB: weights 0.4 MB, …`. Items of 0 bytes are left out."""
-    parts = {
-        "weights": held.weights,
-        "gradients": held.gradients,
-        "optimiser": held.optimizer,
-        "average": held.average,
-        f"activations at {plural(held.tokens, 'token')}": held.activations,
-    }
-    text = ", ".join(f"{what} {format_bytes(count)}" for what, count in parts.items() if count)
-    return f"{format_bytes(held.total)}: {text}"
+    """Describe a step's memory as `2.1 MB, ± 20 %: 0.4 MB for weights, …`."""
+    weights, activations = format_bytes(held.weights), format_bytes(held.activations)
+    of_weights = "weights, their gradients and the optimiser"
+    at = f"activations at {plural(held.tokens, 'token')}"
+    return f"{format_bytes(held.total)}, ± 20 %: {weights} of {of_weights}, {activations} of {at}"
 
 
 def _counts(study: Study, plan: Plan) -> str:

@@ -3,7 +3,6 @@ from .build import ParameterGroupError as ParameterGroupError
 from .build import build_optimizer as build_optimizer
 from .build import muon_maps as muon_maps
 from .build import orthogonalise as orthogonalise
-from .build import weight_state as weight_state
 from .weights import Weights as Weights
 from .weights import clip_gradients_per_map as clip_gradients_per_map
 from .weights import compile_body as compile_body

@@ -16,7 +16,6 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import chain
-from math import prod
 from typing import Any
 
 import torch
@@ -34,7 +33,6 @@ from ...studies.catalog.optimisers import (
     OwnOptimizerSettings,
     PluginOptimizer,
 )
-from ...studies.planning.memory_estimates import NUMBER, WeightState
 from ...studies.schema.settings import ParameterGroupSettings, TrialSettings
 from ..core.models import meta_model
 
@@ -400,30 +398,3 @@ def scale_rates(optimizer: torch.optim.Optimizer, model: torch.nn.Module) -> Non
         scaled = {**group, "params": inside, "lr": group["lr"] / model.config.settings.relative_width}
         groups += [each for each in (scaled, {**group, "params": others}) if each["params"]]
     optimizer.param_groups[:] = groups
-
-
-def weight_state(settings: TrialSettings) -> WeightState:
-    """Count a trial's frozen weights, and the bytes of its optimiser's state.
-
-    The optimiser stores values, such as momentum, for all weights that are not frozen. Step counters (in
-    some optimisers 4 bytes for each weight tensor) are not counted. Raise ParameterGroupError for impossible
-    groups.
-    """
-    model, groups, optimizer = meta_model(settings), settings.train.groups, settings.train.optimizer
-    weights = dict(model.named_parameters())
-    places = assign_groups(weights, groups).items() if groups else ()
-    frozen = {weights[name] for name, place in places if place is not None and groups[place].freeze}
-    own = optimizer.name if isinstance(optimizer, OwnOptimizerSettings) else None
-    maps = muon_maps(model) if own == "muon" else {}
-    kept = 0
-    for weight in weights.values():
-        if weight in frozen:
-            continue
-        if weight in maps:
-            kept += weight.numel()  # only a momentum
-        elif own == "adafactor" and weight.dim() > 1:
-            *rest, rows, columns = weight.shape
-            kept += prod(rest) * (rows + columns)
-        else:  # an optimiser of a plug-in declares a maximum
-            kept += optimizer.state_per_weight * weight.numel()
-    return WeightState(frozen=sum(weight.numel() for weight in frozen), bytes=NUMBER * kept)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -23,9 +23,7 @@ from ...studies.catalog.tasks import (
 )
 from ...studies.planning.memory_estimates import (
     StepMemory,
-    WeightState,
     fits,
-    step_memory,
     trials_that_fit,
 )
 from ...studies.planning.plan import MachineNotes, Plan, make_plan
@@ -37,7 +35,7 @@ from ...studies.planning.time_estimates import (
     trial_seconds,
 )
 from ...studies.resolve.costs import gains_from_bf16, sequence_tokens
-from ...studies.resolve.trial import code_here, first_of_each_kind, settings_to_json
+from ...studies.resolve.trial import first_of_each_kind, settings_to_json
 from ...studies.study import Study
 from ...studies.text.units import format_bytes, format_core_hours, format_duration, plural, si_prefix
 from ..core.resources import (
@@ -97,7 +95,6 @@ def plan_study(
         study,
         store,
         only,
-        memory=lambda trial: step_memory(trial, state=count_state(trial)),
         measure=measure_steps(machine, study.own_corpus.files if study.own_corpus else {}),
         locate=lambda dataset: check_availability(dataset, machine.data).location,
     )
@@ -214,25 +211,6 @@ def _describe_bf16(plan: Plan, machine: Machine) -> str:
         advice = ': `precision = "float32"` is faster on this CPU' if share > _NEARLY_ONE else ""
         return f"takes {share:.2f} of the time of float32 here{advice}"
     return f"would take {share:.2f} of the time here" if share <= _TOLD_SHARE else ""
-
-
-def count_state(settings: TrialSettings) -> WeightState | None:
-    """Count a trial's frozen weights, and the bytes of its optimiser's state.
-
-    Return None if the number of weights alone determines it. The result is cached, so that only the first
-    plan of a study loads torch.
-    """
-    if not (settings.train.groups or settings.train.optimizer.state_depends_on_shapes):
-        return None
-
-    def count() -> dict[str, int]:
-        from ..optimisers.build import weight_state  # noqa: PLC0415 -- loads torch
-
-        return asdict(weight_state(settings))
-
-    rules = Path(__file__).parents[1] / "optimisers" / "build.py"
-    key = (settings_to_json(settings), code_here(settings), rules.read_text(encoding="utf-8"))
-    return WeightState(**remember("state", key, count))
 
 
 def describe_device(plan: Plan, machine: Machine) -> str:

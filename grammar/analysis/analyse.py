@@ -72,42 +72,27 @@ class PartKind(StrEnum):
     STACK = "stack"  # encoder or decoder of such a block
 
 
+BYTES_PER_PARAMETER = 16
+"""The bytes of a parameter in training with Adam: the weight, its gradient, and two moments."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingMemory:
-    """Estimate of the memory that one training step needs, in bytes.
+    """Estimate of the memory that one training step needs, in bytes, within about 20 percent.
 
-    It assumes Adam in single precision. `activations` is the memory stored for the backward pass. `step_peak`
-    is the largest memory that the step allocates at once, including gradients but not weights and optimiser
-    state.
+    It assumes Adam in single precision. `parameters` has the weights, their gradients and Adam's moments.
+    `activations` is the memory stored for the backward pass, `temporary` what else the step allocates at
+    once.
     """
 
     parameters: int
     activations: int
-    logits: int
-    step_peak: int
-
-    @property
-    def gradients(self) -> int:
-        """Return the bytes of the gradients of all parameters."""
-        return self.parameters
-
-    @property
-    def optimizer(self) -> int:
-        """Return the bytes of Adam's two moments."""
-        return 2 * self.parameters
-
-    @property
-    def computing(self) -> int:
-        """Return a step's peak memory in bytes, without weights, gradients and Adam's moments.
-
-        These bytes are mainly activations and temporary results.
-        """
-        return max(0, self.step_peak - self.gradients)
+    temporary: int
 
     @property
     def peak(self) -> int:
-        """Return the estimated peak memory in bytes, including weights, gradients and optimiser state."""
-        return self.parameters + self.gradients + self.optimizer + self.computing
+        """Return the estimated peak memory in bytes."""
+        return self.parameters + self.activations + self.temporary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,9 +152,6 @@ _MAX_LENGTH = 10**8
 _MOST_COPIES = 8
 """The maximum number of copies of a repeat whose memory is measured; that of further copies is computed."""
 
-_FEW_COPIES = 4
-"""The maximum number of copies of a repeat that are always measured for the totals of a training step."""
-
 _FULL_REACH = Reach(left=UNBOUNDED, right=UNBOUNDED)
 
 _Places = tuple[tuple[str, int], ...]
@@ -179,14 +161,9 @@ stack, and the index of the node's first layer in that stack."""
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Analysis:
-    """Parameters, FLOPs, reach and memory of a whole model, for one input sequence.
-
-    `length` is the number of tokens of the sequence. `outputs` is the number of outputs of the model; with a
-    clustered vocabulary, of the first cluster.
-    """
+    """Parameters, FLOPs, reach and memory of a whole model, for one input sequence of `length` tokens."""
 
     length: int
-    outputs: int
     root: Node
     config: ModelConfig
     sizes: Mapping[str, int]
@@ -253,18 +230,17 @@ class Analysis:
         """
         return self.tree.window
 
-    def memory(self, batch: int, *, accumulates: bool = False) -> TrainingMemory:
+    def memory(self, batch: int) -> TrainingMemory:
         """Return the memory that one training step on `batch` sequences needs, with Adam in single precision.
 
-        A step that `accumulates` adds to existing gradients. Measuring loads torch unless the result is
-        cached.
+        Measuring loads torch unless the result is cached.
         """
-        found = self._step_totals(self.root, batch, accumulates=accumulates)
+        found = self._step(batch)
+        kept = sum(count for name, count in found.items() if name != "peak")
         return TrainingMemory(
-            parameters=4 * self.parameters,
-            activations=found["kept"],
-            logits=4 * batch * self.outputs,
-            step_peak=found["peak"],
+            parameters=BYTES_PER_PARAMETER * self.parameters,
+            activations=self.tree_with_memory(batch).kept,
+            temporary=max(0, found["peak"] - kept),
         )
 
     def tree_with_memory(self, batch: int) -> ModelPart:
@@ -273,45 +249,11 @@ class Analysis:
         The field `kept` of a part is the number of bytes that it stores for the backward pass of `batch`
         sequences.
         """
-        found = self._step(cast("Node", _limited(self.root)), batch)
-        kept = {name.removeprefix("kept "): found[name] for name in found if name.startswith("kept ")}
-        return replace(_with_memory(self.tree, kept), kept=self._step_totals(self.root, batch)["kept"])
+        found = self._step(batch)
+        return _with_memory(self.tree, {name.removeprefix("kept "): found[name] for name in found})
 
-    def _step(self, root: Node, batch: int, *, accumulates: bool = False) -> Numbers:
-        return measure("step", root, self.config, **self.sizes, batch=batch, accumulates=accumulates)
-
-    def _step_totals(self, root: Node, batch: int, *, accumulates: bool = False) -> Numbers:
-        """Return the bytes of a training step: all that modules keep ("kept"), and the other measured totals.
-
-        A repeat of more copies than a few is measured with at most three if they determine the rest. Each
-        further copy keeps the same bytes, so the peak of the forward pass grows linearly. The backward pass
-        frees what a copy holds, and adds its gradients. So its peak is the maximum of several linear
-        functions, and none grows by more than the larger of the two. Once it grows by that, it grows by that
-        with each further copy. The peaks of many copies that have not grown by that are upper bounds.
-        """
-        for repeat in (each for each in walk(root) if isinstance(each, RepeatNode)):
-            assert isinstance(repeat.count, int), "the recipe has no open dimensions"
-            growth: Numbers = {}
-            for count in (1, 2) if repeat.count > _FEW_COPIES else ():
-                few, more = (
-                    self._step_totals(cast("Node", shorter), batch, accumulates=accumulates)
-                    for shorter in (_with_copies(root, repeat, copies) for copies in (count, count + 1))
-                )
-                before, growth = growth, {name: more[name] - few[name] for name in few}
-                forward, backward = growth["held"], max(growth["held"], growth["gradients"])
-                is_settled = (
-                    growth["backward"] == backward
-                    and growth["forward"] in (forward, before.get("forward"))
-                    # of a long loop, each peak is extrapolated by itself
-                    and all(one["peak"] == max(one["forward"], one["backward"]) for one in (few, more))
-                )
-                if is_settled or (count == 2 and repeat.count > _MOST_COPIES):
-                    growth["backward"] = backward
-                    found = {name: few[name] + (repeat.count - count) * growth[name] for name in few}
-                    return found | {"peak": max(found["forward"], found["backward"])}
-        found = self._step(root, batch, accumulates=accumulates)
-        kept = sum(count for name, count in found.items() if name.startswith("kept "))
-        return {"kept": kept, **{name: found[name] for name in found if " " not in name}}
+    def _step(self, batch: int) -> Numbers:
+        return measure("step", cast("Node", _limited(self.root)), self.config, **self.sizes, batch=batch)
 
 
 def analyse(
@@ -321,16 +263,14 @@ def analyse(
     length: int,
     past: int = 0,
     scored: int | None = None,
-    activation_checkpointing: bool = False,
     **settings: object,
 ) -> Analysis:
     """Return the costs and the reach of a recipe's model, with the given config and settings.
 
     It is the model that `build` returns for the same recipe, config and settings. In a stream, `past`
     positions precede the sequence. Outputs are computed at `scored` of the sequence's positions, by default
-    at all of them. With `activation_checkpointing`, training stores only the inputs of sub-layers and
-    recomputes the rest. Raise RecipeError for a wrong text, and for holes or search dimensions;
-    ModelConfigError for invalid settings.
+    at all of them. Raise RecipeError for a wrong text, and for holes or search dimensions; ModelConfigError
+    for invalid settings.
 
     Costs are measured when they are first read. That loads torch unless they are cached, and raises
     BuildError for a block without a module.
@@ -347,15 +287,9 @@ def analyse(
     scored = 1 if output_kind(root) == VECTOR else length if scored is None else scored
     return Analysis(
         length=length,
-        outputs=scored * config.outputs,
         root=root,
         config=config,
-        sizes={
-            "length": length,
-            "past": past,
-            "scored": scored,
-            "checkpoints": activation_checkpointing,
-        },
+        sizes={"length": length, "past": past, "scored": scored},
     )
 
 
@@ -627,7 +561,7 @@ class _Analyser:
         if self.config.settings.norm == "none" or self.wanted == "reach":
             return 0
         smallest = _smallest_config(self.config.settings.d_model, self.config.settings.norm_kind)
-        return measure("frame", None, smallest, length=1, scored=1)["parameters norm"]
+        return measure("frame", None, smallest, length=1, scored=1).get("parameters norm", 0)
 
 
 @lru_cache(maxsize=64)
@@ -722,12 +656,6 @@ def _with_memory(part: ModelPart, kept: Mapping[str, int]) -> ModelPart:
         return replace(part, parts=parts, kept=sum(each.kept for each in parts))
     own = {name: count for name, count in kept.items() if _is_within(name, part.modules)}
     return replace(part, parts=parts, kept=round(part.share * sum(own.values())))
-
-
-def _with_copies(node: Value, repeat: RepeatNode, count: int) -> Value:
-    if node is repeat:
-        return replace(repeat, count=count)
-    return rebuild(node, [_with_copies(inner, repeat, count) for inner in children(node)])
 
 
 def _limited(node: Value) -> Value:

@@ -49,10 +49,9 @@ def sentences(analysis: Analysis, batch: int) -> list[str]:
     """Return the sentences that `recipe show` prints below its table of parts."""
     memory, kernels = analysis.memory(batch), uncounted_kernels(analysis.root)
     training = (
-        f"training holds {format_bytes(memory.parameters)} of parameters, "
-        f"{format_bytes(memory.gradients)} of gradients, {format_bytes(memory.optimizer)} of Adam's, "
-        f"{format_bytes(memory.activations)} of activations and {format_bytes(memory.logits)} of logits; "
-        f"about {format_bytes(memory.peak)} at the peak"
+        f"training holds {format_bytes(memory.peak)}, ± 20 %: {format_bytes(memory.parameters)} of "
+        f"parameters, their gradients and Adam's moments, {format_bytes(memory.activations)} of activations, "
+        f"and {format_bytes(memory.temporary)} of other tensors at once"
     )
     return list(filter(None, [conditions(analysis, batch), training, generation_memory(analysis), kernels]))
 
@@ -137,7 +136,7 @@ class RecipeCosts:
         """Return the costs of a recipe and of each of its parts."""
         settings, interface = analysis.config.settings, analysis.config.interface
         memory = analysis.memory(batch)
-        items = ("parameters", "gradients", "optimizer", "activations", "logits", "peak")
+        items = ("parameters", "activations", "temporary", "peak")
         return cls(
             recipe=recipe.text,
             id=recipe.id,

@@ -193,19 +193,6 @@ class OptimizerSettings(NamedSettings):
     lr: float = Field(gt=0, allow_inf_nan=False)
     """the peak learning rate"""
 
-    @property
-    def state_per_weight(self) -> int:
-        """The largest number of values that the optimiser stores for a parameter.
-
-        Such a value is, for example, a moment. The number is used to estimate memory.
-        """
-        return 2
-
-    @property
-    def state_depends_on_shapes(self) -> bool:
-        """True if weights of equal size can have different numbers of stored values."""
-        return False
-
 
 Betas = Annotated[
     tuple[Annotated[float, Field(ge=0, lt=1)], Annotated[float, Field(ge=0, lt=1)]], Field(strict=False)
@@ -237,16 +224,6 @@ class OwnOptimizerSettings(OptimizerSettings):
         return momentum
 
     @property
-    def state_per_weight(self) -> int:
-        """The number of moments kept for each parameter. Muon and Adafactor keep fewer for matrices."""
-        return 1 if self.name == "sgd" and self.own_momentum else _MOMENTS[self.name]
-
-    @property
-    def state_depends_on_shapes(self) -> bool:
-        """True for Muon and Adafactor, whose number of moments depends on the shapes of weights."""
-        return self.name in ("muon", "adafactor")
-
-    @property
     def own_momentum(self) -> float:
         """The momentum in the settings, or else the default momentum of this optimiser."""
         return MOMENTUMS[self.name] if self.momentum is None else self.momentum
@@ -265,13 +242,6 @@ class PluginOptimizer(OptimizerSettings, ABC):
 
 MOMENTUMS: Mapping[str, float] = {"sgd": 0.0, "muon": 0.95}
 """The default momentum of rules with a momentum setting."""
-
-_MOMENTS: Mapping[str, int] = {
-    **dict.fromkeys(("adam", "adamw", "muon"), 2),
-    **dict.fromkeys(("adagrad", "lion", "adafactor"), 1),
-    "sgd": 0,
-}
-"""The maximum number of state values per parameter, for each rule."""
 
 for _name, _source in {
     "adam": "Kingma and Ba 2015",

@@ -22,7 +22,6 @@ from ..resolve.costs import (
     flops_per_token,
     parameter_count,
     state_bytes,
-    step_bytes,
 )
 from ..resolve.draft import report_problem
 from ..resolve.grid import SIZE_PATHS, factors_of_sizes, training_difference
@@ -53,7 +52,6 @@ _COSTS: Mapping[MatchedCost, Callable[[TrialSettings], float]] = {
     "parameters": parameter_count,
     "flops": flops_per_token,
     "state": state_bytes,
-    "memory": step_bytes,
 }
 
 
@@ -109,7 +107,6 @@ _NOUNS: Mapping[MatchedCost, str] = {
     "parameters": "parameters",
     "flops": "",
     "state": "of state",
-    "memory": "in a step",
 }
 
 
@@ -118,8 +115,8 @@ class MatchSettings(StrictModel):
 
     match: Annotated[tuple[MatchedCost, ...], Field(strict=False), BeforeValidator(wrap_in_list)] = ()
     """solve the size of each cell so that its model costs as much as the baseline's: `"parameters"`,
-    `"flops"` (forward and backward, a token), `"state"` (the bytes that generation keeps), `"memory"` (the
-    bytes of a training step), or a list of these"""
+    `"flops"` (forward and backward, a token), `"state"` (the bytes that generation keeps), or a list of
+    these"""
     tolerance: float = Field(default=0.005, ge=0, lt=1)
     """the maximum difference between a matched cost and the baseline's, as a fraction of the baseline's"""
 

@@ -13,38 +13,20 @@ GPU_CONTEXT = 600 * 2**20
 MAX_DOUBLINGS = 5
 """The maximum number of times that a batch's parts are doubled before a trial without enough memory fails."""
 
-NUMBER = 4
-"""The bytes of a parameter, and of an optimiser's state value."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WeightState:
-    """The number of frozen parameters of a model, and the size of its optimiser state.
-
-    `frozen` counts parameters. `bytes` is the size of the optimiser state, which only trained parameters
-    have.
-    """
-
-    frozen: int
-    bytes: int
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepMemory:
-    """The bytes that a training step needs, by purpose.
+    """The bytes that a training step needs, by purpose, within about 20 percent.
 
-    `optimizer` is an upper bound. `activations` has the bytes for the `sequences` that are computed at once.
-    It includes the loss's gradient or a block's temporary tensors, whichever is larger. With `equal_parts` a
-    batch splits only into parts of equally many sequences.
+    `weights` has the weights, their gradients and the optimiser's state, counted as Adam's, and copies of the
+    weights. `activations` has what the `sequences` that are computed at once need. With `equal_parts` a batch
+    splits only into parts of equally many sequences.
     """
 
     tokens: int
     sequences: int
     equal_parts: bool
     weights: int
-    gradients: int
-    optimizer: int
-    average: int
     activations: int
 
     @property
@@ -67,37 +49,28 @@ class StepMemory:
     def in_parts(self, parts: int) -> int:
         """Return the peak bytes of a step whose batch is split into parts, computed one after another."""
         largest = -(-self.activations * -(-self.sequences // parts) // self.sequences)
-        return self.weights + self.gradients + self.optimizer + self.average + largest
+        return self.weights + largest
 
 
-def step_memory(
-    settings: TrialSettings,
-    tokens: int | None = None,
-    *,
-    state: WeightState | None = None,
-    checkpoints: bool = False,
-) -> StepMemory:
+def step_memory(settings: TrialSettings, tokens: int | None = None) -> StepMemory:
     """Return the memory of a training step on sequences of this length.
 
     The default is the longest training sequence. Separate documents are counted twice, since they have less
-    padding than tokens. Frozen parameters have no gradient. Without a `state` nothing is frozen, and the
-    optimiser keeps its maximum for each parameter. With `checkpoints` each sub-layer keeps only its input.
+    padding than tokens.
     """
     train = settings.train
     tokens = longest_tokens(settings) if tokens is None else tokens
     sequences = -(-train.batch_size // train.accumulate)
     separate = getattr(settings.task, "separate_documents", False)
-    found = analysis(settings, tokens, checkpoints=checkpoints and not train.compile)
-    held = found.memory(2 * sequences if separate else sequences, accumulates=train.accumulate > 1)
+    found = analysis(settings, tokens)
+    held = found.memory(2 * sequences if separate else sequences)
+    copies = bool(train.average) + (train.keep == "best")
     return StepMemory(
         tokens=tokens,
         sequences=sequences,
         equal_parts=bool(train.loss_terms),
-        weights=held.parameters,
-        gradients=held.gradients - NUMBER * (state.frozen if state else 0),
-        optimizer=state.bytes if state else train.optimizer.state_per_weight * held.parameters,
-        average=held.parameters * (bool(train.average) + (train.keep == "best")),
-        activations=held.computing,
+        weights=held.parameters + 4 * copies * found.parameters,
+        activations=held.activations + held.temporary,
     )
 
 

@@ -37,13 +37,10 @@ def gains_from_bf16(model: ModelSettings, positions: int) -> bool:
     return positions * model.d_model**2 >= LEAST_BF16_PRODUCTS
 
 
-def analysis(settings: TrialSettings, tokens: int, *, checkpoints: bool = False) -> Analysis:
-    """Return the analysis of a trial's model on a sequence of `tokens` tokens.
-
-    With `checkpoints` each sub-layer keeps only its input for the backward pass.
-    """
+def analysis(settings: TrialSettings, tokens: int) -> Analysis:
+    """Return the analysis of a trial's model on a sequence of `tokens` tokens."""
     past = settings.task.interface.past
-    return _analysis(settings.model.recipe, settings.config, tokens, past, checkpoints=checkpoints)
+    return _analysis(settings.model.recipe, settings.config, tokens, past)
 
 
 def parameter_count(settings: TrialSettings) -> int:
@@ -116,12 +113,6 @@ def state_bytes(settings: TrialSettings) -> int:
     """
     found = _whole(settings)
     return 4 * (found.state * sequence_tokens(settings) + found.window)
-
-
-def step_bytes(settings: TrialSettings) -> int:
-    """Return the peak memory of a training step in bytes. The step uses Adam and single precision."""
-    train = settings.train
-    return _whole(settings).memory(-(-train.batch_size // train.accumulate)).peak
 
 
 def reach(settings: TrialSettings) -> Reach:
@@ -296,10 +287,8 @@ def _epoch_flops(settings: TrialSettings, task: AlgorithmicTask, length: int) ->
 
 
 @lru_cache(maxsize=65536)
-def _analysis(recipe: str, config: ModelConfig, tokens: int, past: int, *, checkpoints: bool) -> Analysis:
-    return analyse(
-        read_recipe(recipe), config, length=tokens, past=past, activation_checkpointing=checkpoints
-    )
+def _analysis(recipe: str, config: ModelConfig, tokens: int, past: int) -> Analysis:
+    return analyse(read_recipe(recipe), config, length=tokens, past=past)
 
 
 def _whole(settings: TrialSettings) -> Analysis:

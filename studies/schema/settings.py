@@ -302,7 +302,7 @@ Names = Annotated[tuple[str, ...], Field(strict=False), BeforeValidator(wrap_in_
 NonEmptyNames = Annotated[Names, Field(min_length=1)]
 """At least one name."""
 
-MatchedCost = Literal["parameters", "flops", "state", "memory"]
+MatchedCost = Literal["parameters", "flops", "state"]
 """A cost of a model that `match` makes equal."""
 
 

@@ -10,7 +10,6 @@ from typing import get_args
 import pytest
 
 from activemem import StudyResults, load_plugin, load_study, run_study
-from activemem.engine.optimisers import weight_state
 from activemem.storage import Store
 from activemem.studies.catalog import OwnOptimizerSettings, OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
@@ -93,8 +92,6 @@ def test_muon_is_compared_with_adamw_on_the_same_models(tmp_path):
     results = StudyResults(found, Store(tmp_path))
     shown = results.tables()[0].render("markdown")
     assert re.findall(r"^\| (adamw|muon) \|", shown, re.M) == ["adamw", "muon"]
-    by_rule = {trial.levels["rule"]: weight_state(trial.settings).bytes for trial in found.trials}
-    assert 0.5 < by_rule["muon"] / by_rule["adamw"] < 0.55
 
 
 def test_the_trainings_of_a_page_end_early_and_measure_gradients():

@@ -105,9 +105,6 @@ def test_outputs_are_a_distribution_or_numbers_of_each_position_or_of_a_sequence
     outputs = model(inputs_of(model))
     count = frame.get("targets") or frame.get("classes") or VOCAB
     assert outputs.shape == ((2, count) if model.pooled else (2, LENGTH, count))
-    assert analyse(text, d_model=WIDTH, length=LENGTH, **frame).memory(2).logits == 4 * (
-        outputs.numel() if "cutoffs" not in frame else outputs.numel() // VOCAB * 12
-    )
 
 
 @pytest.mark.parametrize(("norm", "residual"), STEPS)

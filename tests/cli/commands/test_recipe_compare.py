@@ -12,7 +12,7 @@ SIDE_BY_SIDE = """\
   parameters     1,582,868   2,894,100   +83 %       465,428   −71 %
   MFLOPs/token         3.5         6.1   +75 %           3.7  +5.7 %
   activations      90.8 MB     97.3 MB  +7.1 %       52.6 MB   −42 %
-  peak memory     111.9 MB    134.2 MB   +20 %       60.3 MB   −46 %
+  peak memory     117.4 MB    144.8 MB   +23 %       61.3 MB   −48 %
   cache/token       8.2 kB      8.2 kB       =             0  −100 %
   fixed state            0     19.5 kB               19.5 kB
   reach                all         all           36 ← · → 40
@@ -57,8 +57,8 @@ def test_whole_models_are_shown_side_by_side(run):
         "                       a          b",
         "  parameters     270,868    893,204     +230 %",
         "  MFLOPs/token       0.5      141.6  +26,640 %",
-        "  activations    25.1 MB   996.9 MB   +3,869 %",
-        "  peak memory    30.3 MB     1.0 GB   +3,258 %",
+        "  activations    25.0 MB   996.9 MB   +3,882 %",
+        "  peak memory    31.3 MB     1.0 GB   +3,162 %",
     ]
 
 

@@ -109,23 +109,6 @@ def test_a_wrong_study_file_is_reported_with_all_its_faults(run, tiny, command, 
     assert not Path("results").exists()
 
 
-@pytest.mark.parametrize(
-    "added",
-    [
-        '[[table]]\nname = "t"\nkind = "importance"',
-        '[[curve]]\nname = "t"\nkind = "slices"',
-        "[population]\nsize = 8",
-        '[[table]]\nname = "t"\nrows = "mixer"\nvalue = "loss"\ncenter = "iqm"',
-        '[[table]]\nname = "t"\nrows = "mixer"\nvalue = "loss"\ngroups = { rows = { all = ["sa"] } }',
-    ],
-)
-def test_what_study_files_no_longer_have_is_refused_with_what_to_do_instead(run, tiny, added, golden):
-    Path(tiny).write_text(f"{Path(tiny).read_text()}\n{added}\n")
-    refused = run("study", "plan", tiny)
-    assert refused.exit_code == 2
-    golden(" ".join(refused.stderr.split()))
-
-
 def test_status_counts_and_says_why_trials_failed(run, tiny, golden):
     make_partial_store(tiny)
     result = run("study", "status", "tiny")

@@ -14,10 +14,7 @@ STEP = StepMemory(
     tokens=40,
     sequences=32,
     equal_parts=True,
-    weights=10**9,
-    gradients=10**9,
-    optimizer=2 * 10**9,
-    average=0,
+    weights=4 * 10**9,
     activations=4 * 10**9,
 )
 

@@ -1,14 +1,11 @@
 """Groups of weights by name patterns: as torch's groups, with errors before a run."""
 
 import io
-import json
 
 import pytest
 import torch
-from typer.testing import CliRunner
 
 from activemem import StudyError, build, load_study, run_study
-from activemem.cli import command_line
 from activemem.engine.core import ONE_CPU
 from activemem.engine.optimisers import ParameterGroupError, build_optimizer
 from activemem.engine.trial import Training
@@ -180,16 +177,3 @@ def test_groups_that_a_model_lacks_are_refused_before_anything_is_trained(groups
 def test_groups_that_are_wrong_are_reported_with_the_file(group, golden):
     with golden.raises(StudyError):
         load_study(study(group))
-
-
-def test_a_plan_holds_no_state_of_what_is_frozen(tmp_path):
-    study_file = tmp_path / "groups.toml"
-    study_file.write_text(
-        study('match = "*.norm.*"\nweight_decay = 0.0', 'match = "embedding.*"\nfreeze = true'),
-        encoding="utf-8",
-    )
-    words = ("study", "plan", str(study_file), "--results", str(tmp_path / "results"))
-    plan = json.loads(CliRunner().invoke(command_line, [*words, "--json"], catch_exceptions=False).stdout)
-    held = plan["memory"]
-    assert held["weights"] - held["gradients"] == 4 * 800
-    assert held["optimizer"] == 2 * held["gradients"]

@@ -160,7 +160,7 @@ def test_the_stated_memory_is_that_counted_by_hand(text: str, body: int):
     memory = analysis.memory(batch=32)
     assert memory.activations == pytest.approx(4 * 32 * (AROUND + body), abs=16)
     assert memory.activations == sum(part.kept for part in analysis.tree_with_memory(32).parts)
-    assert (memory.parameters, memory.optimizer) == (4 * analysis.parameters, 8 * analysis.parameters)
+    assert memory.parameters == 16 * analysis.parameters
 
 
 def test_the_padding_of_a_batch_is_kept_once():

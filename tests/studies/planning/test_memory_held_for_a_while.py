@@ -34,8 +34,8 @@ def test_a_step_of_a_study_holds_what_its_plan_says(name, recipe, tmp_path):
     if "lstm" in recipe and Version(torch.__version__) < Version("2.13"):
         pytest.skip(OTHER_LSTM)
     measured = peak_bytes(Training.begin(settings, torch.device("cpu"), tmp_path), steps=2)
-    most = 1.8 if "lstm" in recipe else 1.15  # these two batches have 14 symbols, the longest has 20
-    assert 0.85 * measured < step_memory(settings).total < most * measured
+    most = 1.8 if "lstm" in recipe else 1.2  # these two batches have 14 symbols, the longest has 20
+    assert measured / 1.2 < step_memory(settings).total < most * measured
 
 
 WINDOWS = [
@@ -60,7 +60,7 @@ def test_windows_over_a_stream_hold_what_a_plan_says(recipe, tmp_path):
     )
     settings = load_study(text).trials[0].settings
     measured = peak_bytes(Training.begin(settings, torch.device("cpu"), tmp_path), steps=2)
-    assert 0.85 * measured < step_memory(settings).total < 1.15 * measured
+    assert measured / 1.2 < step_memory(settings).total < 1.2 * measured
 
 
 BLOCKS = [
@@ -95,7 +95,7 @@ def test_a_block_alone_holds_what_is_stated(recipe, batch, length):
     for weights in model.parameters():
         weights.grad = None
     measured = most_allocated(lambda: model.nll(tokens, tokens).mean().backward())
-    assert 0.85 * measured < memory.step_peak < 1.15 * measured
+    assert measured / 1.2 < memory.activations + memory.temporary < 1.2 * measured
 
 
 def peak_bytes(training, *, steps):
