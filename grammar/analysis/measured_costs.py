@@ -62,11 +62,17 @@ def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> 
         packages = {package for name in names if (package := spec_of(name).package)}
         codes += [_installed(package) for package in sorted(packages)]
     codes += [NORMS.code(config.settings.norm_kind), POSITIONS.code(config.settings.position)]
-    key = (config, *sizes.items(), text, codes)
+    key = (_seen(config), *sizes.items(), text, codes)
     return remember(what, key, lambda: getattr(_meter(), f"measure_{what}")(root, config, **sizes))
 
 
 forget_at_unload(measure.cache_clear)
+
+
+def _seen(config: ModelConfig) -> list[tuple[str, Any]]:
+    """Return the settings that differ from their defaults. So a new setting with a default changes no key."""
+    parts = (config.settings, config.interface)
+    return [item for part in parts for item in sorted(part.model_dump(exclude_defaults=True).items())]
 
 
 def remember(what: str, of: object, measure: Callable[[], Numbers]) -> Numbers:
@@ -74,7 +80,7 @@ def remember(what: str, of: object, measure: Callable[[], Numbers]) -> Numbers:
 
     `what` and `of` form the key of the cache. An empty result is not cached.
     """
-    key = hashlib.sha256(repr((what, of)).encode()).hexdigest()[:24]
+    key = hashlib.sha256(repr((what, of)).encode()).hexdigest()[:12]
     if (found := shipped_costs().get(key) or _FILE.recall(key)) is not None:
         return found
     measured = measure()
@@ -85,8 +91,9 @@ def remember(what: str, of: object, measure: Callable[[], Numbers]) -> Numbers:
 def shipped_costs() -> dict[str, Numbers]:
     """Return the costs that the package comes with, by key.
 
-    They are those that plans, tables, figures and claims of shipped studies need, and pages of blocks. So no
-    version of torch can change the sizes and ids of their trials, and all of it is shown without measuring.
+    They are the parameters and FLOPs that plans, tables, figures and claims of shipped studies need, and
+    pages of blocks. So no version of torch can change the sizes and ids of their trials. The memory of a
+    training step is not among them.
     """
     return json.loads(Path(__file__).with_name("shipped_costs.json").read_text(encoding="utf-8"))
 

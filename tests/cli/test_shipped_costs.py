@@ -15,10 +15,9 @@ SHOW = """\
 import sys
 from activemem import open_study
 from activemem.__main__ import main
-from activemem.engine import Machine
 from activemem.grammar.vocabulary import builtin_names
 from activemem.grammar.analysis import measured_costs
-from activemem.studies import shipped_studies
+from activemem.studies import make_plan, shipped_studies
 
 how, results, readme_study, *names = sys.argv[1:]
 if how == "measure":
@@ -31,7 +30,8 @@ for name, path in shipped_studies().items():
         if shown.study.curves:
             shown.curves()
         shown.check_claims()
-        open_study(str(path), "empty").plan(Machine(gpus=1))  # without a measurement of this machine's speed
+        empty = open_study(str(path), "empty")
+        make_plan(empty.study, empty.store, memory=None)
 if not names:
     commands = ["study", "new", f"{how}.toml"], *(["show", name] for name in builtin_names())
     for sys.argv[1:] in commands:
@@ -40,7 +40,8 @@ if not names:
         except SystemExit as end:
             assert not end.code, sys.argv
     for written in (f"{how}.toml", readme_study):
-        open_study(written, "empty").plan(Machine(gpus=1))
+        empty = open_study(written, "empty")
+        make_plan(empty.study, empty.store, memory=None)
 assert how == "measure" or "torch" not in sys.modules
 """
 
@@ -74,7 +75,7 @@ def test_costs_of_a_study_with_matched_states_are_those_that_are_measured(show):
 def test_no_shipped_study_needs_torch_to_be_shown_and_all_costs_are_those_that_are_measured(show):
     found = show("measure")
     if not FILE.exists():  # it is written, and the next run compares
-        lines = (f"{json.dumps(key)}: {json.dumps(found[key])}" for key in sorted(found))
+        lines = (f'"{key}":{json.dumps(found[key], separators=(",", ":"))}' for key in sorted(found))
         FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     assert found == measured_costs.shipped_costs()
     assert show("recall") == {}
