@@ -185,8 +185,8 @@ _MAX_EXPANSION = 100
 _MUCH = 0.1
 """The share of the size limit that the values of any Parquet file may take."""
 
-_FEW_VALUES, _VALUES_PER_BYTE = 1_000_000, 16
-"""The number of values that any Parquet file may have, and of those for each of its bytes.
+_BYTES_PER_VALUE, _VALUES_PER_BYTE = 1_000, 16
+"""A Parquet file may have a value for so many bytes of the size limit, or so many for each of its bytes.
 
 A file of nulls, or of one value, has millions for each kilobyte.
 """
@@ -248,8 +248,9 @@ def _batches(
             for group in range(metadata.num_row_groups)
         ]
         values, size = sum(each.num_values for each in chunks), _size(data)
-        if values > (few := max(_FEW_VALUES, _VALUES_PER_BYTE * size)):
-            yield FaultyValueError(f"at most {few:,} values in a file of {size:,} bytes", f"{values:,}")
+        if values > (few := max(max_bytes() // _BYTES_PER_VALUE, _VALUES_PER_BYTE * size)):
+            expected = f"at most {few:,} values in a file of {size:,} bytes"
+            yield FaultyValueError(expected, f"{values:,}", f": {RAISE_LIMIT}")
             return
         most = min(limit, max(_MUCH * max_bytes(), _MAX_EXPANSION * size))
         # each value may be a text that the file has only once, of at most the size of its chunk
