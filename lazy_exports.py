@@ -1,7 +1,6 @@
-"""Lazy exports: the public names of a package, each loaded on first use.
+"""Lazy exports: the names of a package that are promised to users, each loaded on first use.
 
 They are written once, in the `__init__.pyi` next to the package's `__init__.py`, where editors read them too.
-Names below its line "isort: split" are not promised to users: they are for other folders and for tests.
 """
 
 from __future__ import annotations
@@ -12,16 +11,14 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
-_NOT_PROMISED = "# isort: split"
 _EXPORT = re.compile(r"^from (?P<module>\.[.\w]*) import (?P<name>\w+) as (?P=name)\b", re.MULTILINE)
 
 
 def lazy_exports(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
-    """Return `__getattr__`, `__dir__` and `__all__` of a package; `__all__` has the promised names alone."""
+    """Return `__getattr__`, `__dir__` and `__all__` of a package; its names, sorted."""
     module = sys.modules[package]
     stub = Path(str(module.__file__)).with_name("__init__.pyi").read_text(encoding="utf-8")
     origins = {found["name"]: found["module"] for found in _EXPORT.finditer(stub)}
-    promised = {found["name"] for found in _EXPORT.finditer(stub.partition(_NOT_PROMISED)[0])}
 
     def load(name: str) -> object:
         if name not in origins:
@@ -30,4 +27,4 @@ def lazy_exports(package: str) -> tuple[Callable[[str], object], Callable[[], li
         setattr(module, name, value)
         return value
 
-    return load, lambda: sorted({*vars(module), *origins}), sorted(promised)
+    return load, lambda: sorted({*vars(module), *origins}), sorted(origins)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from activemem.engine.tasks import get_task, registered_tasks
+from activemem.engine.tasks.algorithmic import get_task, registered_tasks
 
 BATCH, LENGTH, TARGET = 32, 40, 0.03
 

@@ -13,8 +13,7 @@ import sys
 
 import numpy as np
 
-from activemem.reporting.statistics import exponent_difference, fit_power_law
-from activemem.reporting.statistics.power_law import error_of_means
+from activemem.reporting.statistics.power_law import error_of_means, exponent_difference, fit_power_law
 
 CELLS = (3, 4, 5, 7)
 SEEDS = (1, 2, 3)

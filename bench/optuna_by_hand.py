@@ -23,7 +23,7 @@ from torch.nn import functional
 
 from activemem import load_study, run_study
 from activemem.engine.core.process import prepare_cpu
-from activemem.engine.tasks import get_task
+from activemem.engine.tasks.algorithmic import get_task
 
 WIDTH, LENGTH, EPOCHS, STEPS, BATCH, TESTED = 64, 20, 2, 50, 32, 128
 POINTS = 10

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from activemem.blocks import build
-from activemem.engine.tasks import get_task
+from activemem.engine.tasks.algorithmic import get_task
 from activemem.engine.trial.training import Training
 from activemem.studies.schema.settings import TrialSettings
 

@@ -21,7 +21,7 @@ from ..studies.planning.reused_trials import (
 )
 from ..studies.planning.status import StudyStatus, count_other_points, stored_outcomes, study_outcomes
 from ..studies.planning.trials_to_run import stale_part, trials_by_lacking_plugin
-from ..studies.resolve import changes_of
+from ..studies.resolve.result_changes import changes_of
 from ..studies.study import Study, shipped_studies
 from ..studies.text.errors import StudyError, command_line
 from ..studies.text.units import labelled_lines, plural
@@ -219,8 +219,10 @@ def note_lacking_plugins(study: Study, store: Store) -> None:
 
 def note_old_values(study: Study, store: Store) -> None:
     """Print a note to standard error if a search has points from before its plug-in's metric changed."""
+    from ..reporting.outcomes import old_values_sentences
+
     if study.search is not None and has_plugins():
-        for text in reporting.old_values_sentences(study, store.trials(columns=tuple(TRIALS))):
+        for text in old_values_sentences(study, store.trials(columns=tuple(TRIALS))):
             print_stderr("\n".join(labelled_lines("note", text, output_width())))
 
 

@@ -20,5 +20,5 @@ from .probes.trained_models import ProbeError as ProbeError
 from .probes.tuning import tune_study as tune_study
 from .run.driver import Summary as Summary
 from .run.driver import run_study as run_study
-from .tasks import get_task as get_task
+from .tasks.algorithmic import get_task as get_task
 from .trial.evaluation import LeakError as LeakError

@@ -1,10 +1,10 @@
-from ..errors import Fault as Fault
 from .analysis.analyse import Analysis as Analysis
 from .analysis.analyse import ModelPart as ModelPart
 from .analysis.analyse import PartKind as PartKind
 from .analysis.analyse import TrainingMemory as TrainingMemory
 from .analysis.analyse import analyse as analyse
 from .canonical import render as render
+from .errors import Fault as Fault
 from .errors import RecipeError as RecipeError
 from .model_config import BiasInit as BiasInit
 from .model_config import BuildSettings as BuildSettings
@@ -38,36 +38,3 @@ from .vocabulary.spec import as_word as as_word
 from .vocabulary.spec import lookup as lookup
 from .vocabulary.spec import register as register
 from .vocabulary.spec import registered_names as registered_names
-
-# isort: split
-# Not promised: for other folders of the package, and for tests.
-from .canonical import identity as identity
-from .canonical import option_label as option_label
-from .checker import find_conflict as find_conflict
-from .difference import ablations as ablations
-from .difference import describe_difference as describe_difference
-from .dimensions import representative_values as representative_values
-from .dimensions import resolve as resolve
-from .expressions import BlockFactory as BlockFactory
-from .expressions import BlockRecipe as BlockRecipe
-from .nodes import BlockNode as BlockNode
-from .nodes import ChoiceDimension as ChoiceDimension
-from .nodes import Dimension as Dimension
-from .nodes import HoleNode as HoleNode
-from .nodes import IntegerDimension as IntegerDimension
-from .nodes import Node as Node
-from .nodes import RealDimension as RealDimension
-from .nodes import RepeatNode as RepeatNode
-from .nodes import Scalar as Scalar
-from .nodes import SeriesNode as SeriesNode
-from .nodes import SumNode as SumNode
-from .nodes import TiedNode as TiedNode
-from .nodes import Value as Value
-from .nodes import make_series as make_series
-from .nodes import make_sum as make_sum
-from .norms import NORMS as NORMS
-from .positions import POSITIONS as POSITIONS
-from .seq2seq import cross_attention_width as cross_attention_width
-from .signature import default_text as default_text
-from .signature import describe_values as describe_values
-from .space import count_derivations as count_derivations

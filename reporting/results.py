@@ -76,14 +76,18 @@ class StudyResults:
         with the name of another column is called `factor_NAME`. `diverged` is the reason why means leave a
         trial out.
         """
-        return reporting.trials_frame(*reporting.read_trials(self.store, self.study))
+        from .subject import trials_frame  # noqa: PLC0415 -- loaded where it is needed
+
+        return trials_frame(*reporting.read_trials(self.store, self.study))
 
     @property
     def metrics(self) -> pl.DataFrame:
         """Return every metric over time in long form, with the factors as columns."""
+        from .subject import metrics_frame, study_levels, with_task_names  # noqa: PLC0415 -- loaded where it is needed
+
         outcomes = stored_outcomes(self.store, self.study)
-        levels = reporting.with_task_names(reporting.study_levels(self.study, outcomes), outcomes)
-        return reporting.metrics_frame(self.store.metrics(levels["trial"].to_list()).lazy(), levels).collect()
+        levels = with_task_names(study_levels(self.study, outcomes), outcomes)
+        return metrics_frame(self.store.metrics(levels["trial"].to_list()).lazy(), levels).collect()
 
     @property
     def status(self) -> StudyStatus:
@@ -100,17 +104,21 @@ class StudyResults:
 
     def best_table(self, points: int = 10) -> Table:
         """Return the best points of a search as a table. Raise TableError for a grid."""
+        from .kinds.points import PointsTable  # noqa: PLC0415 -- loaded where it is needed
+
         if self.study.search is None:
             raise reporting.TableError(f"study {self.study.name} has no best points: it has no [search]")
         check_arguments(number_fault("points", points, least=1), error=reporting.TableError)
-        return self.now.tables([reporting.PointsTable(kind="points", name="best", points=points)])[0]
+        return self.now.tables([PointsTable(kind="points", name="best", points=points)])[0]
 
     @property
     def noise(self) -> list[str]:
         """Return sentences on the smallest differences that the search can detect, by its stored points."""
+        from .search.noise import plan_sentences  # noqa: PLC0415 -- loaded where it is needed
+
         if (found := self.points) is None:
             return []
-        return list(reporting.plan_sentences(self.study, found, find_metric(found.goals[0].name)))
+        return list(plan_sentences(self.study, found, find_metric(found.goals[0].name)))
 
     def promote(self, *, best: int = 1, seeds: int = 5) -> str:
         """Return a study file that tests a search's best points on fresh seeds.
@@ -118,22 +126,22 @@ class StudyResults:
         The study also has the baseline. A number in its name distinguishes it from a study
         with other points or seeds that has run. Raises PromotionError if there is nothing to compare.
         """
+        from .search.promotion import PromotionError, winners_text  # noqa: PLC0415 -- loaded where it is needed
+
         check_arguments(
             number_fault("best", best, least=1),
             number_fault("seeds", seeds, least=1),
-            error=reporting.PromotionError,
+            error=PromotionError,
         )
         if (found := self.points) is None:
-            raise reporting.PromotionError(
-                f"study {self.study.name} has no points to promote: it has no [search]"
-            )
+            raise PromotionError(f"study {self.study.name} has no points to promote: it has no [search]")
         rows = self.store.trials(columns=(*KEY_COLUMNS, "seed"))
         first, number = f"{self.study.name}-winners", 1
         while True:
             name = first if number == 1 else f"{first}-{number}"
             others = rows.filter(pl.col("study") != name)  # its own trials may be those of the same file
             stored = dict(zip(others["trial"], others["seed"], strict=True))
-            text = reporting.winners_text(self.study, found, name=name, best=best, seeds=seeds, stored=stored)
+            text = winners_text(self.study, found, name=name, best=best, seeds=seeds, stored=stored)
             ran = self.store.records.load(name)
             if ran is None or parse_document(name, ran["text"]).data == parse_document(name, text).data:
                 return text
@@ -205,9 +213,11 @@ class StudyResults:
         needs `max_seeds`. Trials longer than `seconds` are left out. `run_study` trains them:
         `run_study(study.with_trials(found.trials), store)`.
         """
+        from .added_seeds import next_seeds as find_next_seeds  # noqa: PLC0415 -- loaded where it is needed
+
         check_arguments(number_fault("seconds", seconds, least=0, whole=False, optional=True))
         now = self.now
-        return reporting.next_seeds(self.study, now.outcomes, now.claim_metrics, seconds=seconds)
+        return find_next_seeds(self.study, now.outcomes, now.claim_metrics, seconds=seconds)
 
     @property
     def claims(self) -> pl.DataFrame:
@@ -234,10 +244,10 @@ class StudyResults:
 
     def best(self, metric: str) -> KeptModel:
         """Return the stored model that is best by a metric. Raise KeptModelError if there is none."""
-        check_arguments(
-            argument_fault("metric", metric, str, "the name of a metric"), error=reporting.KeptModelError
-        )
-        return reporting.best_first(self.models, metric)[0]
+        from .kept_models import KeptModelError, best_first  # noqa: PLC0415 -- loaded where it is needed
+
+        check_arguments(argument_fault("metric", metric, str, "the name of a metric"), error=KeptModelError)
+        return best_first(self.models, metric)[0]
 
     def report(self) -> str:
         """Return the study and its results as one self-contained HTML page."""

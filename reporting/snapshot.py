@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from .. import reporting, studies  # they load names when these are used: a status needs few
+from .. import studies  # they load names when these are used: a status needs few
 from ..storage import Store
 from ..storage.rows import has_trial
 from ..studies.planning.status import StudyStatus, study_outcomes, study_status, unfinished_of
@@ -79,7 +79,9 @@ class Snapshot:
     @property
     def claim_metrics(self) -> pl.DataFrame | None:
         """Return the stored metric history if the study's claims need it."""
-        return self.metrics if reporting.needs_metrics(self.study) else None
+        from .claims.check import needs_metrics  # noqa: PLC0415 -- loaded where it is needed
+
+        return self.metrics if needs_metrics(self.study) else None
 
     @cached_property
     def points(self) -> SearchPoints:
@@ -88,30 +90,37 @@ class Snapshot:
 
     def tables(self, specs: Sequence[TableKind] | None = None, *, published: bool = True) -> list[Table]:
         """Return the tables for `specs` (default: the study's own). Raise TableError if one is invalid."""
+        from .tables.table import build_table  # noqa: PLC0415 -- loaded where it is needed
+
         unfinished = unfinished_of(self.study, self.store, self.outcomes["trial"].to_list())
         begun = [each.id for each in unfinished]
         return [
-            reporting.build_table(self.study, spec, self.outcomes, published=published, begun=begun)
+            build_table(self.study, spec, self.outcomes, published=published, begun=begun)
             for spec in (self.study.tables if specs is None else specs)
         ]
 
     def curves(self, specs: Sequence[CurveKind] | None = None) -> list[Curve]:
         """Return the figures for `specs` (default: the study's own). Raise CurveError if one is invalid."""
+        from .curves.curve import build_curve  # noqa: PLC0415 -- loaded where it is needed
+
         return [
-            reporting.build_curve(
-                self.study, spec, self.outcomes, self.metrics if spec.needs_history else None
-            )
+            build_curve(self.study, spec, self.outcomes, self.metrics if spec.needs_history else None)
             for spec in (self.study.curves if specs is None else specs)
         ]
 
     def claims(self) -> tuple[ClaimResult, ...]:
         """Return the verdict on each claim of the study file, with all of its comparisons."""
-        return reporting.check_claims(self.study.with_later_seeds(), self.outcomes, self.claim_metrics)
+        from .claims.check import check_claims  # noqa: PLC0415 -- loaded where it is needed
+
+        return check_claims(self.study.with_later_seeds(), self.outcomes, self.claim_metrics)
 
     def prediction(self, law: Extrapolation) -> Interval | None:
         """Predict the value of a larger model by a power law, with a 95 % interval; None if unknown.
 
         The interval is the one in tables of the kind `scaling`.
         """
-        study, quantities = self.study.with_later_seeds(), set(studies.iter_quantities(law))
-        return reporting.CellResults(study, quantities, self.outcomes, self.claim_metrics).prediction(law)
+        from ..studies.claims.comparisons import iter_quantities  # noqa: PLC0415 -- loaded where it is needed
+        from .claims.cell_values import CellResults  # noqa: PLC0415 -- loaded where it is needed
+
+        study, quantities = self.study.with_later_seeds(), set(iter_quantities(law))
+        return CellResults(study, quantities, self.outcomes, self.claim_metrics).prediction(law)

@@ -25,35 +25,3 @@ from .study import Study as Study
 from .study import find_study_file as find_study_file
 from .study import load_study as load_study
 from .text.errors import StudyError as StudyError
-
-# isort: split
-# Not promised: for other folders of the package, and for tests.
-from .catalog.metrics import COSTS as COSTS
-from .catalog.metrics import MODEL_COSTS as MODEL_COSTS
-from .catalog.metrics import TUNED_METRIC as TUNED_METRIC
-from .catalog.metrics import find_metric as find_metric
-from .catalog.metrics import format_number as format_number
-from .catalog.metrics import is_target as is_target
-from .claims.comparisons import iter_quantities as iter_quantities
-from .json_schema import study_schema as study_schema
-from .last_run import describe_taken_name as describe_taken_name
-from .last_run import load_to_run as load_to_run
-from .last_run import other_results as other_results
-from .last_run import recorded_text as recorded_text
-from .last_run import users_of_trials as users_of_trials
-from .new_study import new_study_text as new_study_text
-from .outlines import StudyOutline as StudyOutline
-from .outlines import known_traits as known_traits
-from .outlines import outline as outline
-from .outlines import outline_studies as outline_studies
-from .outlines import traits as traits
-from .plan_text import format_plan as format_plan
-from .planning.accelerators import time_on as time_on
-from .planning.plan import design_settings as design_settings
-from .planning.plan import solved_sizes as solved_sizes
-from .planning.status import stored_outcomes as stored_outcomes
-from .planning.status import study_outcomes as study_outcomes
-from .planning.trials_to_run import stale_part as stale_part
-from .planning.trials_to_run import stored_part as stored_part
-from .study import load_recorded_study as load_recorded_study
-from .study import shipped_studies as shipped_studies

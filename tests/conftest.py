@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from activemem import plugins
-from activemem.engine.core import has_gpu
+from activemem.engine.core.resources import has_gpu
 
 from .golden import GoldenTexts
 from .registry_entries import restore_entries

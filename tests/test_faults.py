@@ -3,7 +3,7 @@
 import pytest
 
 from activemem.errors import nearest, nearest_hint
-from activemem.grammar.vocabulary import nearest_block
+from activemem.grammar.vocabulary.spec import nearest_block
 
 METRICS = ("bleu", "test_mae", "test_r2", "test_macro_f1", "test_loss", "max_length", "dev_accuracy")
 

@@ -23,12 +23,13 @@ import torch
 from activemem import ActivememError, Corpus, FileSlice, SourceFile, load_study
 from activemem.cli import load_settings
 from activemem.engine import DataError, ModelFileError
-from activemem.engine.core import read_model_file
-from activemem.engine.corpora import read_source
-from activemem.engine.trial import Checkpoint
+from activemem.engine.core.models import read_model_file
+from activemem.engine.corpora.files import read_source
+from activemem.engine.trial.checkpoints import Checkpoint
 from activemem.grammar import parse
 from activemem.reporting import query
-from activemem.storage import Store, sealing
+from activemem.storage import Store
+from activemem.storage.checksums import sealing
 
 from .storage.factories import make_trial_row
 from .studies.claims.factories import STUDY_TEXT

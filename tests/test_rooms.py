@@ -8,7 +8,7 @@ from importlib import import_module
 
 import pytest
 
-from activemem.studies.presentation import kinds_of
+from activemem.studies.presentation.kinds import kinds_of
 
 from .product_classes import ROOT, nodes_of, syntax_trees, tree_of
 
@@ -100,22 +100,3 @@ def test_a_face_has_every_name_that_it_lists(room):
         getattr(face, name)
         hidden = (room / f"{name}.py", room / name / "__init__.py")
         assert not any(path.exists() for path in hidden), f"the module {name} would hide this name"
-
-
-def deep_imports(path):
-    """Yield the names that a test imports from a module instead of from a folder."""
-    for node in nodes_of(tree_of(path)):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "activemem":
-            module = ROOT.joinpath(*node.module.split(".")[1:])
-            private = [f"{node.module}.{each.name}" for each in node.names if re.match("_[a-z]", each.name)]
-            is_face = module.is_dir() or module.parent == ROOT
-            yield from private if is_face else (f"{node.module}.{each.name}" for each in node.names)
-
-
-def test_tests_import_from_the_faces_of_folders():
-    found = {
-        f"{path.relative_to(ROOT)}: {name}"
-        for path in (ROOT / "tests").rglob("*.py")
-        for name in deep_imports(path)
-    }
-    assert found == set(), "list these names in the __init__.pyi of their folder, and import them from it"

@@ -5,7 +5,3 @@ file in `libraries`, which `contract` finds by name. `feed` sends events to trac
 a thread for each tracker. `export` sends stored results to a tracker later. `search_export` writes a stored
 search in Optuna's format, and `importance` has Optuna's importance of its dimensions.
 """
-
-from ..lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

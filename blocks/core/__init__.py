@@ -10,7 +10,3 @@ No module here depends on a specific block.
 - `operations` has activations, linear maps, softmax, and modes of torch.
 - `dropout` drops numbers, and `positions` makes vectors, angles and biases of positions.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

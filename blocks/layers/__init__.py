@@ -10,8 +10,6 @@
 - `pooling` reduces a sequence to one vector, for mapped inputs in pieces that stay in a processor's cache.
 """
 
-from ...lazy_exports import lazy_exports
-
 # each registers its blocks
 from . import all_attention as all_attention
 from . import attention as attention
@@ -23,5 +21,3 @@ from . import matrix_states as matrix_states
 from . import pooling as pooling
 from . import recurrent as recurrent
 from . import vector_states as vector_states
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

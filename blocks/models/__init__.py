@@ -2,7 +2,3 @@
 
 `model` has the models of recipes and `build`. `adaptive_softmax` is for large vocabularies.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -4,7 +4,3 @@
 of a plug-in before it is trained. `references` has the slow references, and `fixtures` makes blocks and
 sequences for tests.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

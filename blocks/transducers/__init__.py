@@ -3,10 +3,6 @@
 `seq2seq` is an encoder with one of several decoders, and `neural_gpu` the family that works on an image.
 """
 
-from ...lazy_exports import lazy_exports
-
 # each registers its blocks
 from . import neural_gpu as neural_gpu
 from . import seq2seq as seq2seq
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from ... import cli
 from ..json_output import print_page
 from ..options import JsonOption
 from ..output import EXIT_FAILED, print_stdout, waiting
@@ -40,6 +39,8 @@ def verify(
     arguments, as a study does. A check is skipped if the block has no reference, or states no reach. Exits
     with 1 if a check fails.
     """
+    from ..views.passport import format_passport
+
     with waiting(f"checking {name}"):
         from ...blocks.testing.passport import verify_block  # loads torch
 
@@ -47,6 +48,6 @@ def verify(
     if as_json:
         print_page("block verify", found)
     else:
-        print_stdout(cli.format_passport(found))
+        print_stdout(format_passport(found))
     if not found.passed:
         raise typer.Exit(EXIT_FAILED)

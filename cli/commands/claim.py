@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ... import cli, reporting
+from ... import reporting
 from ..json_output import print_page
 from ..options import JsonOption, LastRunStudy, ResultsOption
 from ..output import output_width, print_stdout
@@ -39,25 +39,31 @@ def check(
     Exits with 0 if all of these claims are confirmed, and with 3 if none is refuted, but one is undecided.
     Exits with 1 if one is refuted, if no trial has ended, or if a file of the study may not be read.
     """
-    chosen = cli.open_results(study, results)
+    from ...reporting.claims.terminal import changes_after_results, claims_to_terminal, explanations
+    from ...reporting.outcomes import provenance
+    from ...reporting.results import last_run_note
+    from ..machine_settings import open_results
+    from ..missing_results import note_missing_results, note_other_settings, require_readable
+
+    chosen = open_results(study, results)
     if not chosen.study.claims:
-        note = reporting.last_run_note(chosen, "claim", "check")
+        note = last_run_note(chosen, "claim", "check")
         raise reporting.ClaimError(f"study {chosen.study.name} has no claims: it has no [[claim]]{note}")
     now = chosen.now
     found = reporting.select_claims(now.claims(), claim or ())
-    has_no_results = cli.note_missing_results(chosen)
+    has_no_results = note_missing_results(chosen)
     if as_json:
         ours, overrides = chosen.study.source_sheet.names("ours"), chosen.study.document.overrides
-        changes = reporting.changes_after_results(chosen.study, now.outcomes, chosen.store)
+        changes = changes_after_results(chosen.study, now.outcomes, chosen.store)
         page = {"overrides": overrides, "ours": ours, "claims": found, "changes": changes}
         print_page("claim check", study=chosen.study.name, **page)
     else:
         ids = {trial.id for trial in chosen.study.trials} | set(now.counted_outcomes["trial"])
-        sentences = reporting.explanations(chosen.study, found, now.outcomes, chosen.store)
-        sentences.append(reporting.provenance(ids, now.outcomes))
-        print_stdout(reporting.claims_to_terminal(found, sentences, width=output_width()))
-        cli.note_other_settings(chosen, "claim", "check")
-    cli.require_readable(chosen)
+        sentences = explanations(chosen.study, found, now.outcomes, chosen.store)
+        sentences.append(provenance(ids, now.outcomes))
+        print_stdout(claims_to_terminal(found, sentences, width=output_width()))
+        note_other_settings(chosen, "claim", "check")
+    require_readable(chosen)
     verdicts = {each.verdict for each in found}
     if has_no_results or reporting.Verdict.REFUTED in verdicts:
         raise typer.Exit(EXIT_REFUTED)

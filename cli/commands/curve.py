@@ -8,7 +8,7 @@ from typing import Annotated, get_args
 
 import typer
 
-from ... import cli, reporting
+from ... import reporting
 from ...reporting.curves.figure_format import FigureFormat
 from ...storage.files import write_file
 from ..json_output import print_page
@@ -47,9 +47,12 @@ def render(
     path, it uses the file as it is now. With --json the command prints the numbers in the figures and draws
     nothing. Exits with 1 if the store has no results.
     """
-    chosen = cli.open_results(study, results)
+    from ..machine_settings import open_results
+    from ..missing_results import note_other_settings, require_results
+
+    chosen = open_results(study, results)
     curves = chosen.curves(curve)
-    cli.require_results(chosen, "curve", "render")
+    require_results(chosen, "curve", "render")
     names = [each.name for each in curves]
     image_format, paths = _output_files(chosen.study.name, names, out, image_format)
     if as_json:
@@ -60,7 +63,7 @@ def render(
             with waiting(f"drawing {path}"):
                 write_file(path, each.render(image_format))
             print_stdout(str(path))
-        cli.note_other_settings(chosen, "curve")
+        note_other_settings(chosen, "curve")
 
 
 def _output_files(

@@ -24,13 +24,14 @@ app = typer.Typer(
 def list_(data: DataOption = None, as_json: JsonOption = False) -> None:
     """List all corpora with their size, folder on this machine, licence and source."""
     from ...engine.corpora.availability import check_availability
+    from ..views.datasets import format_datasets
 
     folder = cli.load_settings({"data": data}).data
     found = [check_availability(studies.require_dataset(name), folder) for name in studies.dataset_names()]
     if as_json:
         print_page("data list", datasets=found)
     else:
-        print_stdout(cli.format_datasets(found))
+        print_stdout(format_datasets(found))
 
 
 @app.command()
@@ -54,6 +55,7 @@ def fetch(
     treebanks. For these, the command explains where to get the files and where to put them.
     """
     from ...engine.corpora.download import copy_from, fetch
+    from ..live.display import download_progress
 
     folder = cli.load_settings({"data": data}).data
     fetched: list[dict[str, object]] = []
@@ -63,7 +65,7 @@ def fetch(
             fetched.append({"name": dataset.name, "files": ()})
             continue
         try:
-            with cli.download_progress() as progress:
+            with download_progress() as progress:
                 files = (
                     copy_from(dataset, Path(source), folder) if source else fetch(dataset, folder, progress)
                 )

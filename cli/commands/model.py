@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ... import cli, reporting, studies
+from ... import cli
 from ...errors import ActivememError
 from ...studies.text.units import plural
 from ..json_output import print_json_line, print_page
@@ -45,31 +45,36 @@ def list_(
 
     The metric is the first one of the study's first table, unless --metric names another.
     """
-    from ...reporting.kept_models import kept_models
+    from ...reporting.kept_models import best_first, kept_models
+    from ..machine_settings import open_results
+    from ..missing_results import no_models_note
+    from ..views.models import format_kept_models
 
-    opened = cli.open_results(study, results)
+    opened = open_results(study, results)
     last_run, store = opened.study, opened.store
     kept = kept_models(last_run, store)
     if not kept:
-        print_stderr(cli.no_models_note(last_run, store))
+        print_stderr(no_models_note(last_run, store))
         raise typer.Exit(EXIT_WRONG_INPUT)
     if metric is not None:
-        kept = reporting.best_first(kept, metric)
+        kept = best_first(kept, metric)
     if as_json:
         print_page("model list", models=kept)
     else:
         shown = metric or next(iter(last_run.metrics), None)
-        print_stdout("\n".join(cli.format_kept_models(kept, shown)))
+        print_stdout("\n".join(format_kept_models(kept, shown)))
 
 
 @app.command()
 def show(*, model: ModelName, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """Show a model: recipe, task, settings, final metrics, and the commands that accept it."""
+    from ..views.models import format_model
+
     trained = _load(model, results)
     if as_json:
         print_page("model show", trained)
     else:
-        print_stdout("\n".join(cli.format_model(trained)))
+        print_stdout("\n".join(format_model(trained)))
 
 
 @app.command()
@@ -160,6 +165,8 @@ def score(
     as_json: JsonOption = False,
 ) -> None:
     """Print how likely a text is; only for language models."""
+    from ...studies.catalog.metrics import format_number
+
     data = sys.stdin.buffer.read() if text == "-" else Path(text).read_bytes()
     found = _load(model, results).score(_decode(data, "standard input" if text == "-" else text))
     if as_json:
@@ -171,7 +178,7 @@ def score(
     print_stdout(f"{found.tokens:,} tokens, {found.words:,} words")
     print_stdout(f"  loss              {found.loss:.4f} nats per token")
     print_stdout(f"  bits              {found.bits_per_token:.4f} per token, {per_byte}")
-    print_stdout(f"  perplexity        {studies.format_number(found.word_perplexity, 2)} per word")
+    print_stdout(f"  perplexity        {format_number(found.word_perplexity, 2)} per word")
 
 
 @app.command()
@@ -215,9 +222,11 @@ def _decode(data: bytes, where: str) -> str:
 
 
 def _load(model: str, results: str | None) -> TrainedModel:
+    from ...reporting.kept_models import model_file_of_trial
+
     path = Path(model)
     if not (path.exists() or path.suffix):
-        path = reporting.model_file_of_trial(cli.load_settings({"results": results}).store, model)
+        path = model_file_of_trial(cli.load_settings({"results": results}).store, model)
     with waiting(f"loading {path}"):  # torch alone takes seconds
         from ... import load_model
 

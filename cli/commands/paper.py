@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from ... import cli, reporting, studies
+from ... import cli, reporting
 from ..json_output import print_page
 from ..options import JsonOption, ResultsOption
 from ..output import EXIT_FAILED, output_width, print_stderr, print_stdout, waiting
@@ -44,20 +44,23 @@ def show(
     For each of them, the command lists the studies, the verdicts, and the missing trials with their cost.
     Verdicts for models of the paper's size and for smaller models are listed separately.
     """
+    from ...reporting.paper import paper_sheet, papers
+    from ...studies.last_run import other_results
+    from ...studies.study import shipped_studies
+    from ..views.paper import format_sheet, sheet_to_markdown
+
     if (paper is None) != all_papers:
-        raise typer.BadParameter(f"expected a paper or --all; papers: {', '.join(reporting.papers())}")
+        raise typer.BadParameter(f"expected a paper or --all; papers: {', '.join(papers())}")
     store = cli.load_settings({"results": results}).store
-    sheets = [
-        reporting.paper_sheet(each, store) for each in (reporting.papers() if paper is None else (paper,))
-    ]
+    sheets = [paper_sheet(each, store) for each in (papers() if paper is None else (paper,))]
     if as_json:
         print_page("paper show", papers=sheets)
     elif sheet_format == "markdown":
-        print_stdout("\n".join(cli.sheet_to_markdown(each, tables=tables) for each in sheets))
+        print_stdout("\n".join(sheet_to_markdown(each, tables=tables) for each in sheets))
     else:
-        print_stdout("\n".join(cli.format_sheet(each, output_width(), tables=tables) for each in sheets))
+        print_stdout("\n".join(format_sheet(each, output_width(), tables=tables) for each in sheets))
     if not any(study.done for each in sheets for study in each.studies):
-        committed = studies.other_results(store, file=next(iter(studies.shipped_studies().values())))
+        committed = other_results(store, file=next(iter(shipped_studies().values())))
         print_stderr(f"no trial of {paper or 'a paper'} has ended in {store.absolute_place}{committed}")
 
 
@@ -78,9 +81,11 @@ def build(
     earlier builds that no longer belong to the paper. Exits with 1 if the store has no results of these
     studies.
     """
+    from ...reporting.manuscript.files import write_paper
+
     found = _read(paper, results)
     with waiting(f"making {found.folder}"):
-        files = reporting.write_paper(found)
+        files = write_paper(found)
     if as_json:
         print_page("paper build", files=files, numbers=found.numbers)
     else:
@@ -93,14 +98,15 @@ def _read(paper: Path, results: str | None) -> Manuscript:
     They are on studies without results, on stored trials with other settings, on studies whose last run had
     overrides, and on numbers that lack trials or are biased. Exit with 1 if no study has results.
     """
-    found = reporting.read_manuscript(
-        paper, lambda place: cli.load_settings({"results": results or place}).store
-    )
+    from ...reporting.manuscript.paper_file import read_manuscript
+    from ..missing_results import note_missing_results, note_other_settings
+
+    found = read_manuscript(paper, lambda place: cli.load_settings({"results": results or place}).store)
     missing: list[bool] = []
     for each in found.studies:
         opened = reporting.StudyResults(each.study, each.store)
-        missing.append(cli.note_missing_results(opened))
-        cli.note_other_settings(opened, "table")
+        missing.append(note_missing_results(opened))
+        note_other_settings(opened, "table")
     if all(missing):
         raise typer.Exit(EXIT_FAILED)
     for study in (each.study for each in found.studies):

@@ -96,9 +96,12 @@ def lm_eval(
 
 
 def _open_with_weights(name: str, store: storage.Store) -> reporting.StudyResults:
+    from ...studies.planning.status import stored_outcomes, study_outcomes
+    from ..missing_results import train_command
+
     opened = reporting.open_study(name, store)
-    study, command = opened.study, cli.train_command(opened.study, store)
-    outcomes = studies.study_outcomes(study, studies.stored_outcomes(store, study))
+    study, command = opened.study, train_command(opened.study, store)
+    outcomes = study_outcomes(study, stored_outcomes(store, study))
     done = [trial for trial, status in outcomes.select("trial", "status").iter_rows() if status == "done"]
     if not done:
         print_stderr(
@@ -118,8 +121,10 @@ def _print_probes(
     study: studies.Study, probes: Iterator[ProbeResult], verb: str = "probed"
 ) -> list[tuple[str, ProbeResult]]:
     """Print a line for each new measurement, then counts. Return all results, each after its status."""
+    from ..views.trial_lines import TrialNameColumns
+
     found: list[tuple[str, ProbeResult]] = []
-    columns = cli.TrialNameColumns.of(study)
+    columns = TrialNameColumns.of(study)
     for probed in probes:
         if not probed.metrics and probed.reason is None:
             found.append((_STORED, probed))
@@ -139,9 +144,11 @@ def _print_probes(
 
 
 def _headline(metrics: Mapping[str, float]) -> str:
-    if studies.TUNED_METRIC not in metrics and "memory_change" in metrics:
+    from ...studies.catalog.metrics import TUNED_METRIC, find_metric
+
+    if TUNED_METRIC not in metrics and "memory_change" in metrics:
         return f"Δ {metrics['memory_change']:.3f}"
-    if studies.TUNED_METRIC not in metrics:
+    if TUNED_METRIC not in metrics:
         name, value = next(iter(metrics.items()))
-        return f"{name} {studies.find_metric(name).format(value)}"
-    return f"BLEU {metrics[studies.TUNED_METRIC]:.1f} with a beam of {metrics['beam_tuned']:.0f}"
+        return f"{name} {find_metric(name).format(value)}"
+    return f"BLEU {metrics[TUNED_METRIC]:.1f} with a beam of {metrics['beam_tuned']:.0f}"

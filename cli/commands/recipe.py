@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ... import grammar, reporting
+from ... import grammar
 from ..help_panels import EVERY_DAY
 from ..json_output import print_json, print_page
 from ..options import (
@@ -64,8 +64,10 @@ def show(
     attention. `fixed state` is memory of a fixed size, such as the last inputs of a convolution or the hidden
     vector of a recurrent layer.
     """
+    from ...reporting.recipes.display import show_recipe
+
     config = grammar.configure(d_model=d_model, vocab=vocab, causal=causal)
-    shown = reporting.show_recipe(recipe, config, length=length, batch=batch)
+    shown = show_recipe(recipe, config, length=length, batch=batch)
     if as_json:
         print_json(shown.costs)
     else:
@@ -92,8 +94,10 @@ def compare(
     The reach is how many tokens to the left and right an output depends on. The quantities are the same as
     in `recipe show`.
     """
+    from ...reporting.recipes.display import compare_recipes
+
     config = grammar.configure(d_model=d_model, vocab=vocab, causal=causal)
-    compared = reporting.compare_recipes(recipes, config, length=length, batch=batch)
+    compared = compare_recipes(recipes, config, length=length, batch=batch)
     if as_json:
         print_page("recipe compare", recipes=compared.costs)
     else:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from ... import cli, reporting
+from ... import cli
 from ...storage.files import write_file
 from ..environment import TOKEN_VARIABLE
 from ..json_output import print_page
@@ -42,8 +42,11 @@ def build(
     page includes the texts of the study file and of all loaded plug-in files. Exits with 1 if the store has
     no results.
     """
-    found = cli.open_results(study, results)
-    cli.require_results(found, "report", "build")
+    from ..machine_settings import open_results
+    from ..missing_results import require_results
+
+    found = open_results(study, results)
+    require_results(found, "report", "build")
     if out is not None and out.suffix.lower() not in ("", ".html", ".htm"):
         raise typer.BadParameter(f"--out: expected a name in .html, got '{out}'")
     path = out or Path(f"{found.study.name}.html")
@@ -87,14 +90,16 @@ def serve(
     trials, and is renewed as results arrive. Pages are read-only. Only this machine has access, unless --host
     allows others.
     """
+    from ...reporting.serve.http_server import Access, PageServer, ServeError
+
     store = cli.load_settings({"results": results}).store
-    access = reporting.Access(host=host, token=token or None)
+    access = Access(host=host, token=token or None)
     try:
-        server = reporting.PageServer(store, access, port, report_fault=print_stderr)
+        server = PageServer(store, access, port, report_fault=print_stderr)
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
             raise
-        raise reporting.ServeError(
+        raise ServeError(
             f"port {port}: expected a free port, got one that is in use; choose another with --port"
         ) from error
     shown = f"[{host}]" if ":" in host else host

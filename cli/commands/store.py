@@ -48,12 +48,14 @@ def clean(*, dry_run: DryOption = False, results: ResultsOption = None, as_json:
 
     Rows, weights and quarantined files are kept.
     """
+    from ..views.store_upkeep import format_clean
+
     store = _open_store(results)
     found = store.upkeep.clean(dry=dry_run)
     if as_json:
         print_page("store clean", removed=not dry_run, leftovers=found)
     else:
-        print_stdout("\n".join(cli.format_clean(found, dry=dry_run)))
+        print_stdout("\n".join(format_clean(found, dry=dry_run)))
 
 
 def _open_store(results: str | None) -> storage.Store:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from ... import cli, reporting, storage, studies, tracking
+from ... import cli, reporting, studies
 from ...studies.text.errors import StudyError
 from ...studies.text.units import format_duration, plural
 from ..help_panels import EVERY_DAY, PanelCommand
@@ -49,24 +49,35 @@ def plan(
     one training step. Its sequences have the task's length, or 40 tokens if the length grows during training.
     The command estimates times from stored trials, or from a few measured steps.
     """
+    from ...studies.last_run import describe_taken_name, load_to_run
+    from ...studies.plan_text import format_plan
+    from ...studies.planning.accelerators import time_on
+    from ..missing_results import (
+        note_old_values,
+        note_other_results,
+        note_other_settings,
+        note_stale_trials,
+        train_command,
+    )
+
     configured = cli.load_settings({"results": results})
     store = configured.store
     with waiting(f"computing the costs of {study}"):
-        opened = reporting.StudyResults(studies.load_to_run(study, store, overrides or ()), store)
+        opened = reporting.StudyResults(load_to_run(study, store, overrides or ()), store)
         planned = opened.plan(configured.machine, only=only or ())
-    if note := studies.describe_taken_name(opened.study, store, "after a run"):
+    if note := describe_taken_name(opened.study, store, "after a run"):
         print_stderr(note)
-    cli.note_other_results(opened.study, store)
-    if not cli.note_other_settings(opened, "table"):
-        cli.note_stale_trials(opened)
-    cli.note_old_values(opened.study, store)
+    note_other_results(opened.study, store)
+    if not note_other_settings(opened, "table"):
+        note_stale_trials(opened)
+    note_old_values(opened.study, store)
     if as_json:
         print_page("study plan", planned)
     else:
-        text = studies.format_plan(
+        text = format_plan(
             planned,
-            first_trial=cli.train_command(opened.study, store, max_trials=1),
-            elsewhere="" if on is None else studies.time_on(planned, on),
+            first_trial=train_command(opened.study, store, max_trials=1),
+            elsewhere="" if on is None else time_on(planned, on),
             width=output_width(),
             bold=bold,
         )
@@ -80,7 +91,9 @@ def run(context: typer.Context, **options: Any) -> None:  # noqa: ANN401 -- fiel
     trained twice. The exit status is 1 if a trial failed, 2 if a machine failed, and 130 after Ctrl-C,
     SIGTERM or a closed terminal, which end the run cleanly. Machine failures are not stored.
     """
-    summary = cli.run_from_options(RunOptions(**options, plugin=given_plugins(context)))
+    from ..live.run import run_from_options
+
+    summary = run_from_options(RunOptions(**options, plugin=given_plugins(context)))
     if summary is None or summary.stopped:
         raise typer.Exit(EXIT_INTERRUPTED)
     if summary.failed or summary.given_up:
@@ -96,30 +109,40 @@ app.command(cls=PanelCommand, rich_help_panel=EVERY_DAY)(run)
 @app.command(rich_help_panel=EVERY_DAY)
 def status(study: StudyName, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """Show the numbers of done and failed trials, the failures, and the best points of a search."""
-    opened = cli.open_results(study, results)
+    from ..machine_settings import open_results
+    from ..missing_results import (
+        note_missing_results,
+        note_old_values,
+        note_other_settings,
+        note_stale_trials,
+        require_readable,
+    )
+    from ..views.status import explain_failures, format_best_points, format_unfinished, status_page
+
+    opened = open_results(study, results)
     found, now = opened.study, opened.status
     if as_json:
-        print_page("study status", cli.status_page(opened, now))
+        print_page("study status", status_page(opened, now))
     else:
         if not now.started:
-            cli.note_missing_results(opened, now)
-        if not cli.note_other_settings(opened, "table"):
-            cli.note_stale_trials(opened)
-        cli.note_old_values(found, opened.store)
+            note_missing_results(opened, now)
+        if not note_other_settings(opened, "table"):
+            note_stale_trials(opened)
+        note_old_values(found, opened.store)
         title = map(bold, wrap(f"{found.name} · {found.title}", output_width()))
         print_stdout(
             "\n".join(
                 [
                     *title,
                     *wrap(now.summary(), output_width()),
-                    *cli.format_unfinished(found, opened.store, now),
-                    *cli.explain_failures(found, opened.store, now),
-                    *cli.format_best_points(found, opened.points),
+                    *format_unfinished(found, opened.store, now),
+                    *explain_failures(found, opened.store, now),
+                    *format_best_points(found, opened.points),
                 ]
             ),
             styled=True,
         )
-    cli.require_readable(opened)
+    require_readable(opened)
 
 
 @app.command()
@@ -130,12 +153,17 @@ def watch(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
     read from the store. Without a terminal, the command prints a line for each trial that has ended. Exits
     with 1 if a trial failed, and with 130 after Ctrl-C, which stops only this command, not the run.
     """
-    opened = cli.open_results(study, results)
-    cli.note_missing_results(opened)
-    now, complete = cli.watch_study(opened.study, opened.store)
-    failed = cli.print_end(now)
+    from ..live.watch import print_end, watch_study
+    from ..machine_settings import open_results
+    from ..missing_results import note_missing_results
+    from ..views.status import status_page
+
+    opened = open_results(study, results)
+    note_missing_results(opened)
+    now, complete = watch_study(opened.study, opened.store)
+    failed = print_end(now)
     if as_json:
-        print_page("study watch", cli.status_page(reporting.StudyResults(now.study, now.store)))
+        print_page("study watch", status_page(reporting.StudyResults(now.study, now.store)))
     if not complete:
         raise typer.Exit(EXIT_INTERRUPTED)
     if failed:
@@ -166,26 +194,33 @@ def forget(
     --stale removes only trials of other versions, which had other settings, data or code. Without either
     option, all of them are removed.
     """
-    opened = cli.open_results(study, results)
+    from ...storage.rows import KEY_COLUMNS, has_trial
+    from ...studies.last_run import users_of_trials
+    from ...studies.planning.trials_to_run import stale_part, stored_part
+    from ..machine_settings import open_results
+    from ..missing_results import note_lacking_plugins
+    from ..views.store_upkeep import format_forgotten
+
+    opened = open_results(study, results)
     found, store = opened.study, opened.store
     if stale and only:
         raise typer.BadParameter("--stale and --only exclude each other: give one of them")
-    trials = studies.stale_part(found, store) if stale else studies.stored_part(found, store, only or ())
+    trials = stale_part(found, store) if stale else stored_part(found, store, only or ())
     if stale:
-        cli.note_lacking_plugins(found, store)
+        note_lacking_plugins(found, store)
     if not (yes or dry_run or as_json) and sys.stdin.isatty():
-        stored = store.trials(columns=(*storage.KEY_COLUMNS, "seconds")).filter(storage.has_trial(trials))
+        stored = store.trials(columns=(*KEY_COLUMNS, "seconds")).filter(has_trial(trials))
         if (seconds := float(stored["seconds"].sum())) > ASKED_ABOVE_S:
             lost = f"{plural(len(stored), 'trial')} of {found.name}, which took {format_duration(seconds)}"
             typer.confirm(f"Remove {lost}?", abort=True, err=True)
-    needed = {} if shared else studies.users_of_trials(store, trials, apart_from=found.name)
+    needed = {} if shared else users_of_trials(store, trials, apart_from=found.name)
     gone = store.upkeep.forget(found.name, trials, needed, dry=dry_run)
     if as_json:
         print_json(gone)
     else:
-        rows = store.trials(columns=(*storage.KEY_COLUMNS, "factors", "status", "epochs", "finished"))
-        rows = rows.filter(storage.has_trial(gone.trials)).sort("finished")
-        print_stdout("\n".join(cli.format_forgotten(gone, rows)))
+        rows = store.trials(columns=(*KEY_COLUMNS, "factors", "status", "epochs", "finished"))
+        rows = rows.filter(has_trial(gone.trials)).sort("finished")
+        print_stdout("\n".join(format_forgotten(gone, rows)))
 
 
 @app.command()
@@ -218,24 +253,33 @@ def export(
     The command skips data that the program already has, from an earlier export or from the run itself. The
     export to optuna writes the points of a search, with their parameters and values, into an SQLite file.
     """
-    opened = cli.open_results(study, results)
+    from ...tracking.contract import open_trackers
+    from ...tracking.export import export_study
+    from ...tracking.search_export import export_search
+    from ..machine_settings import open_results
+    from ..missing_results import note_missing_results
+    from ..views.status import format_exported
+
+    opened = open_results(study, results)
     found, store = opened.study, opened.store
-    cli.note_missing_results(opened)
+    note_missing_results(opened)
     if to == "optuna":
-        exported = tracking.export_search(found, store, out)
+        exported = export_search(found, store, out)
     else:
-        exported = tracking.export_study(found, store, tracking.open_trackers({to: out})[to])
+        exported = export_study(found, store, open_trackers({to: out})[to])
     if as_json:
         print_page("study export", study=found.name, to=to, out=out, exported=asdict(exported))
     else:
-        print_stdout(cli.format_exported(found.name, to, out, exported))
+        print_stdout(format_exported(found.name, to, out, exported))
 
 
 @app.command("list")
 def list_(*, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """List your own studies in the store, and then the studies that come with activemem."""
+    from ..views.status import format_studies, studies_with_status
+
     store = cli.load_settings({"results": results}).store
-    found = cli.studies_with_status(store)
+    found = studies_with_status(store)
     if as_json:
         studies = [
             {"study": name, "error": str(one)}
@@ -245,7 +289,7 @@ def list_(*, results: ResultsOption = None, as_json: JsonOption = False) -> None
         ]
         print_page("study list", studies=studies)
     else:
-        print_stdout("\n".join(cli.format_studies(found, str(store.absolute_place))))
+        print_stdout("\n".join(format_studies(found, str(store.absolute_place))))
 
 
 @app.command()
@@ -281,14 +325,17 @@ def query(
     names only one of the studies that share its trial. With --study, they hold the current trials of that
     study, including the seeds that --until-decided added, with its factors.
     """
+    from ..missing_results import note_missing_results
+    from ..views.query import format_answer
+
     store = cli.load_settings({"results": results}).store
     chosen = None if study is None else studies.load_last_run(study, store)
     if chosen is not None:
-        cli.note_missing_results(reporting.StudyResults(chosen, store))
+        note_missing_results(reporting.StudyResults(chosen, store))
     answer = reporting.query(store, sql, chosen)
     if chosen is None and not store.last_numbers():
         print_stderr(f"no trial has ended in {store.absolute_place}; train one: activemem study run STUDY")
     if as_json:
         print_page("study query", rows=answer.to_dicts())
     else:
-        print_stdout(cli.format_answer(answer, answer_format))
+        print_stdout(format_answer(answer, answer_format))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ... import cli, reporting, studies, tracking
+from ... import cli, studies
 from ...storage.files import write_file
 from ...studies.text.errors import StudyError, command_line
 from ...studies.text.units import plural
@@ -51,30 +51,36 @@ def show(
     --best N prints the best points of a search so far: their results, their numbers of seeds, and their
     parameter values. --toml prints the file of the study, even if a plug-in that it needs is not loaded.
     """
+    from ...reporting.tables.table import iter_records
+    from ...studies.last_run import recorded_text
+    from ...studies.planning.plan import design_settings, solved_sizes
+    from ..machine_settings import open_results
+    from ..views.settings import format_settings
+
     given = {"--sources": sources, "--best": best, "--toml": toml, "--json": as_json}
     if toml and (others := [name for name, value in given.items() if value and name != "--toml"]):
         raise typer.BadParameter(f"expected --toml or {others[0]}, got both")
 
-    if toml and (text := studies.recorded_text(study, cli.load_settings({"results": results}).store)):
+    if toml and (text := recorded_text(study, cli.load_settings({"results": results}).store)):
         print_stdout(text)
         return
-    opened = cli.open_results(study, results, overrides)
+    opened = open_results(study, results, overrides)
     found, table = opened.study, None if best is None else opened.best_table(best)
     if toml:
         print_stdout(found.document.text)
     elif as_json:
         keys: dict[str, object] = {"settings": found.source_sheet.settings}
-        keys["design"] = dict(studies.design_settings(found))
-        keys["sizes"] = dict(studies.solved_sizes(found)) if found.design.matched_size else {}
+        keys["design"] = dict(design_settings(found))
+        keys["sizes"] = dict(solved_sizes(found)) if found.design.matched_size else {}
         if table is not None:
-            keys = {"settings": (), "design": {}, "sizes": {}, "points": list(reporting.iter_records(table))}
+            keys = {"settings": (), "design": {}, "sizes": {}, "points": list(iter_records(table))}
         print_page("study show", study=found.name, title=found.title, paper=found.paper, **keys)
     elif table is not None:
         from ...reporting.tables.render import rich
 
         print_stdout(rich.render(table, width=output_width()), styled=True)
     else:
-        print_stdout(cli.format_settings(found, sources=sources))
+        print_stdout(format_settings(found, sources=sources))
 
 
 @app.command()
@@ -87,7 +93,9 @@ def new(
 
     The study can run as it is, in a minute or two on a CPU. An existing file is not overwritten.
     """
-    text = studies.new_study_text(file.stem)
+    from ...studies.new_study import new_study_text
+
+    text = new_study_text(file.stem)
     if file.exists():
         print_stderr(f"{file}: expected a new file, got an existing one; choose another name")
         raise typer.Exit(EXIT_WRONG_INPUT)
@@ -104,7 +112,9 @@ def schema() -> None:
     """
     import json
 
-    print_stdout(json.dumps(studies.study_schema(), indent=1, ensure_ascii=False))
+    from ...studies.json_schema import study_schema
+
+    print_stdout(json.dumps(study_schema(), indent=1, ensure_ascii=False))
 
 
 @app.command()
@@ -123,17 +133,21 @@ def promote(
     The best of many noisy points owes part of its lead to noise. The new study trains the best points and the
     baseline again with new seeds. It has claims about the points, which only the new trainings decide.
     """
+    from ...reporting.search.promotion import PromotionError, baseline_lead, find_winners
+    from ..machine_settings import open_results
+    from ..missing_results import note_missing_results
+
     if out.exists():
-        raise reporting.PromotionError(f"expected a new file, got {out}, which exists; choose another name")
-    found = cli.open_results(study, results)
-    cli.note_missing_results(found)
+        raise PromotionError(f"expected a new file, got {out}, which exists; choose another name")
+    found = open_results(study, results)
+    note_missing_results(found)
     text = found.promote(best=best, seeds=seeds)
     written = _write_study(out, text)
     assert found.points is not None, "only a search has a study to promote"
-    count = len(reporting.find_winners(found.study, found.points, best))
+    count = len(find_winners(found.study, found.points, best))
     if count < best:
         print_stderr(f"--best {best}: {found.study.name} has only {plural(count, 'point')} to promote")
-    for lead in reporting.baseline_lead(found.study, found.points, best):
+    for lead in baseline_lead(found.study, found.points, best):
         print_stderr(lead)
     print_stdout(f"{out}: {written.name}, {plural(len(written.trials), 'trial')}")
     print_stdout(command_line("study", "run", str(out)))
@@ -164,19 +178,23 @@ def missing(
     The changes are the other levels of each factor, one at a time, and the baseline's recipe without each of
     its parts. Factors of the task keep the level of the baseline. Times are estimated as in `study plan`.
     """
+    from ...reporting.missing_ablations import MissingError, find_missing
+    from ..machine_settings import open_results
+    from ..views.missing import format_missing
+
     if write is not None and write.exists():
-        raise reporting.MissingError(f"expected a new file, got {write}, which exists; choose another name")
+        raise MissingError(f"expected a new file, got {write}, which exists; choose another name")
     configured = cli.load_settings({"results": results})
-    found = reporting.find_missing(cli.open_results(study, results).study)
+    found = find_missing(open_results(study, results).study)
     cells = found.missing_cells(configured.store, configured.machine)
     if as_json:
         print_page("study missing", study=found.study.name, held=found.held, cells=cells)
     else:
-        print_stdout("\n".join(cli.format_missing(found, cells, width=output_width())))
+        print_stdout("\n".join(format_missing(found, cells, width=output_width())))
     if write is None:
         return
     if not cells:
-        raise reporting.MissingError(f"{write} is not written: the store lacks no change of the baseline")
+        raise MissingError(f"{write} is not written: the store lacks no change of the baseline")
     written = _write_study(write, found.study_text(cells))
     print_stderr(f"{write}: {written.name}, {plural(len(written.trials), 'trial')}")
     print_stderr(command_line("study", "run", str(write)))
@@ -198,8 +216,11 @@ def importance(
     dimension differs between the best tenth of the points and all points. The values add up to 1. A dimension
     that only some points have is compared among these points. Few points or one seed give a rough order.
     """
-    opened = cli.open_results(study, results)
-    shares, points = tracking.dimension_importances(opened.study, opened.store, metric)
+    from ...tracking.importance import dimension_importances
+    from ..machine_settings import open_results
+
+    opened = open_results(study, results)
+    shares, points = dimension_importances(opened.study, opened.store, metric)
     if as_json:
         print_page("study importance", study=opened.study.name, importance=shares, points=points)
         return

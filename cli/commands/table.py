@@ -55,7 +55,10 @@ def render(
     path, it uses the file as it is now. With --paper, it prints the tables of a paper as they were published,
     with the measured numbers added.
     """
+    from ...reporting.tables.render import render as render_table
     from ...reporting.tables.render import rich
+    from ...reporting.tables.table import CellStatus, iter_records
+    from ..missing_results import note_missing_results, note_other_settings, require_readable
 
     found = cli.load_settings({"results": results, "format": table_format})
     chosen = None
@@ -64,7 +67,7 @@ def render(
         tables = chosen.tables(table, published=published)
         # a spread shows that trials have ended, without another reading of the store
         if not any(cell.spread for each in tables for row in each.cells for cell in row):
-            cli.note_missing_results(chosen)
+            note_missing_results(chosen)
     elif study is None:
         tables = reporting.tables_of_paper(paper, found.store, table)
     else:
@@ -72,19 +75,17 @@ def render(
     if as_json:
         if table_format is not None:
             raise typer.BadParameter(f"expected --json or --format {table_format}, got both")
-        print_page("table render", cells=[cell for each in tables for cell in reporting.iter_records(each)])
+        print_page("table render", cells=[cell for each in tables for cell in iter_records(each)])
     else:
         form, ansi = found.values.format, has_styles(sys.stdout)
         shown = (
-            rich.render(each, width=output_width(), ansi=ansi)
-            if form == "rich"
-            else reporting.render(each, form)
+            rich.render(each, width=output_width(), ansi=ansi) if form == "rich" else render_table(each, form)
             for each in tables
         )
         print_stdout("\n".join(shown), styled=True)
-    gaps = {reporting.CellStatus.MISSING, reporting.CellStatus.PARTIAL}
+    gaps = {CellStatus.MISSING, CellStatus.PARTIAL}
     statuses = {cell.status for each in tables for row in each.cells for cell in row}
     if chosen is not None and statuses & gaps:  # otherwise the store need not be read again
         if not as_json:
-            cli.note_other_settings(chosen, "table")
-        cli.require_readable(chosen)
+            note_other_settings(chosen, "table")
+        require_readable(chosen)

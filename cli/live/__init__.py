@@ -3,7 +3,3 @@
 `run` runs a study, adds seeds to it, and prints a summary. `watch` follows a run elsewhere, and `display`
 shows all of them.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

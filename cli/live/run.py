@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ... import reporting, tracking
 from ...engine.core.events import Listener, Listeners, initial_progress
 from ...reporting.claims.verdicts import OPEN, count_verdicts
 from ...reporting.results import StudyResults
@@ -44,6 +43,8 @@ from .display import live_display
 
 if TYPE_CHECKING:
     from ...engine.run.driver import Summary
+    from ...reporting.added_seeds import NextSeeds
+    from ...tracking.contract import Tracker
 
 CONNECT_TIMEOUT_S = 5.0
 
@@ -81,12 +82,14 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> FinishedR
     Raise MachineError, with the command to continue, if a machine fails. If the head node of the Ray cluster
     has been lost, end this process at once.
     """
+    from ...tracking.contract import open_trackers
+
     store, study, options = settings.store, request.study, request.options
     if not options.local:
         _check_reachable(settings.values.address)
-    trackers: Mapping[str, tracking.Tracker] = {}
+    trackers: Mapping[str, Tracker] = {}
     if settings.track:  # a wrong tracker is reported before torch loads
-        trackers = tracking.open_trackers(settings.track)
+        trackers = open_trackers(settings.track)
     with waiting("loading torch"):
         from ...engine.run.driver import RunArguments, run_until_stopped
         from ...engine.trial.failures import HeadLostError, MachineError
@@ -134,15 +137,18 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> FinishedR
 
 @contextmanager
 def _tracked(
-    listener: Listener, trackers: Mapping[str, tracking.Tracker], study: Study, store: Store
+    listener: Listener, trackers: Mapping[str, Tracker], study: Study, store: Store
 ) -> Iterator[Listener]:
     """Yield a listener that also sends events to the trackers, and at the end the study's tables."""
+    from ...tracking.export import tracked_tables
+    from ...tracking.feed import tracking as track
+
     if not trackers:
         yield listener
         return
-    with tracking.tracking(trackers, print_stderr) as tracked:
+    with track(trackers, print_stderr) as tracked:
         yield Listeners(listener, tracked)
-        tracked.show_tables(study.name, tracking.tracked_tables(study, store))
+        tracked.show_tables(study.name, tracked_tables(study, store))
 
 
 def _print_summary(request: RunRequest, ended: FinishedRun, seconds: float) -> None:
@@ -249,7 +255,7 @@ def run_until_decided(
     return ended and replace(ended, results=results, status=results.status)  # without the added trials
 
 
-def _announcement(found: reporting.NextSeeds) -> str:
+def _announcement(found: NextSeeds) -> str:
     time = "" if found.seconds is None else f", about {format_duration(found.seconds)}"
     adds = f"{plural(len(found.trials), 'trial')} up to {found.seeds} seeds{time}"
     if found.chance is None:

@@ -5,7 +5,3 @@ format what their commands print. `missing` lists ablations that a reviewer may 
 `store_upkeep` lists the faults in a store's files. `trial_lines` names trials in columns, and formats
 progress and metrics as lines.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

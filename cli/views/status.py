@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
-from ... import reporting, tracking
+from ... import reporting
 from ...reporting.outcomes import SOLVED_LENGTH, unlearnt_sentence
 from ...storage import Store
 from ...studies.outlines import StudyOutline, outline_studies
@@ -27,6 +28,9 @@ from ..missing_results import failure_help, other_versions
 from ..output import fit_line, output_width
 from . import trial_lines
 from .trial_lines import TrialNameColumns
+
+if TYPE_CHECKING:
+    from ...tracking.export import StudyExport
 
 
 def format_failures(reasons: Sequence[tuple[str, int]]) -> list[str]:
@@ -153,7 +157,7 @@ def _count_words(status: StudyStatus) -> str:
     return f"{counts['done']}/{status.total} done{''.join(others)}"
 
 
-def format_exported(study: str, program: str, place: str, exported: tracking.StudyExport) -> str:
+def format_exported(study: str, program: str, place: str, exported: StudyExport) -> str:
     """Describe an export, for example `chain for tensorboard in runs: 4 trials, 40 epochs, 1 table`."""
     parts = [plural(exported.trials, "trial"), plural(exported.epochs, "epoch")]
     text = ", ".join([*parts, *([plural(exported.tables, "table")] if exported.tables else [])])

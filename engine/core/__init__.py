@@ -5,7 +5,3 @@ GPUs and memory of a trial, and finds this machine's GPUs. `process` prepares th
 generators, and stops a run cleanly, even in the middle of an epoch. `models` builds a trial's model in its
 precision, and stores it.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -3,7 +3,3 @@
 `download` fetches files, and `availability` lists the files on this machine. `files` reads published files
 and keeps copies of the user's own files. `treebank_files` reads the files of treebanks.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -5,7 +5,3 @@ An evaluation scores every token of a split exactly once.
 `text` is for language models, `sentence_pairs` for translation, `treebanks` for parsing, `labelled_sequences`
 for classification and tagging. `vocabularies` map symbols to numbers, and `token_files` store these numbers.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -3,7 +3,3 @@
 The score of an output equals its score with teacher forcing. `searches` decodes sentences, and `measures`
 score their outputs.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

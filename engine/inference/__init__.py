@@ -4,7 +4,3 @@ Symbols, masks and arithmetic are the same as in training. `trained_model` loads
 to the rest. `text_generation` continues a text, `predictions` answers line by line, and
 `hub_folder` writes the folder that `transformers` loads through `huggingface`.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

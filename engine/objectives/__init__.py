@@ -5,7 +5,3 @@ long-term problems. `labelled`, `language_modelling` and `seq2seq` read corpora.
 likelihood of a text, `separate_documents` that of each document alone, and `generation` scores a model's
 outputs. `build` chooses the objective of a trial.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

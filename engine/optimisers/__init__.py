@@ -4,7 +4,3 @@
 during a training, and counts the bytes of the optimiser's state. `weights` holds a model, compiled or not,
 with its optimiser and weight average, and clips gradients.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

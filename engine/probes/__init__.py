@@ -4,7 +4,3 @@
 memory. `registered_probes` runs the probes of plug-ins, which `conformance` checks. `tuning` chooses the
 decoding of translation models. `trained_models` loads the models.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

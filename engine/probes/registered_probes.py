@@ -21,7 +21,7 @@ from ...studies.resolve.trial import SHOWN_DIGITS, digest
 from ...studies.study import Study
 from ..core.process import prepare_cpu, restored_process
 from ..core.resources import ONE_CPU, Machine
-from ..objectives import draw_test_batches
+from ..objectives.build import draw_test_batches
 from .study_probes import ProbeResult, measure_one, probe_study
 from .trained_models import NOT_KEPT, ProbeError, TrainedTrial, load_kept_model, trained_trials
 from .tuning import tune_study

@@ -8,7 +8,3 @@ in this process, without Ray. `ray_connection` starts Ray or connects to it and 
 `ray_cluster` schedules cohorts with Tune, and `ray_actor` is a worker. `cluster_nodes` checks nodes, and
 decides each trial's share of a GPU.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -6,7 +6,4 @@ tasks that distinguish mixers. `generated` checks drawn examples, and `conforman
 task must pass.
 """
 
-from ...lazy_exports import lazy_exports
 from . import synthetic as synthetic  # registers its tasks
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

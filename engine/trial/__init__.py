@@ -7,7 +7,3 @@ is what follows each epoch, including the end of a training. `checkpoints` store
 processes, and retries a trial with less memory. `training_parts` has loss terms and callbacks. A training
 without them is bit for bit the same as if they did not exist. `conformance` checks them.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

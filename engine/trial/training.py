@@ -21,8 +21,8 @@ from ...studies.planning.final_values import NOT_A_NUMBER
 from ...studies.schema.settings import TrialSettings
 from ..core.models import AnyModel, check_precision, float32_products, sequence_flops
 from ..core.process import DeviceStream, Interruption, derive_seed
-from ..objectives import build_objective
 from ..objectives.base import Metrics, Objective, StepShape
+from ..objectives.build import build_objective
 from ..optimisers.weights import Weights, make_weights
 from .evaluation import (
     LeakError,

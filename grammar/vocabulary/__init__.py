@@ -6,8 +6,6 @@ families are `attention`, `attention_variants`, `all_attention`, `convolutions`,
 name in `blocks`.
 """
 
-from ...lazy_exports import lazy_exports
-
 # each registers its blocks
 from . import all_attention as all_attention
 from . import attention as attention
@@ -19,5 +17,3 @@ from . import neural_gpu as neural_gpu
 from . import pooling as pooling
 from . import recurrent as recurrent
 from . import vector_states as vector_states
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

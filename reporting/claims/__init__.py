@@ -4,7 +4,3 @@ A claim is confirmed, refuted or undecided. `cell_values` reads the results of c
 a comparison's values, what is missing of them, and its tests by `hypothesis_test`. `check` judges all claims
 of a study by them and names their comparisons. `verdicts` are the outcome. `terminal` formats them.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

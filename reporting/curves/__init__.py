@@ -3,7 +3,3 @@
 `curve` is the data of a figure, made by its kind in `kinds`. `cell_figure` has what all figures of cells
 share, and `figure_cells` their values. `draw` makes the picture in a `figure_format`.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

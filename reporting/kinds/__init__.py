@@ -3,7 +3,3 @@
 Each is one module: keys, checks, values, table and drawing. The module's name is the value of `kind` in a
 study file. A module has `TABLE`, `CURVE` or both, with the interfaces of `studies/presentation/kinds.py`.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

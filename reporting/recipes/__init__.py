@@ -3,7 +3,3 @@
 `display` has the objects that notebooks and terminals show. `breakdown` makes the tree, and `svg` the
 picture.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

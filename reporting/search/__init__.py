@@ -4,7 +4,3 @@ A point is a combination of values that the search tried, with all its trials. `
 points. `noise` estimates how much of the best points' lead is noise. `promotion` writes the study that
 confirms the best points on fresh seeds.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

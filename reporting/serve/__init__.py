@@ -4,7 +4,3 @@ Requests never change the store. `http_server` answers the allowed requests with
 of studies, and the report of each, with its progress and its `trials`. `store_reader` reads the store once
 for all viewers; `study_now` is a study at that moment. Templates, style and script are in `templates/`.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -4,7 +4,3 @@
 with a baseline at few seeds. `look_levels` has the levels of interim tests. `power_law` fits power laws, and
 `speedup` has ratios of cells' costs to a target.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -6,7 +6,3 @@ make tables of cells. `cells` has their rows, columns and contents, made of the 
 caption; `published` adds a paper's numbers. `render` has the formats, and `format_conformance` the checks
 that each must pass.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -5,7 +5,3 @@
 `train_parts` are loss terms and callbacks of plug-ins. `published` has the papers' numbers, `datasets`
 has the texts, pairs and treebanks, and `own_corpora` has the facts about a study's own corpora.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -23,7 +23,3 @@ The functions all and any take statements. min, max, mean and law take numbers, 
 argmax and argmin take the levels of one factor. A level is written as in the study file, in any spelling of
 its recipe.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -5,7 +5,3 @@ A file is named like the `name` of `[study] design` that selects its design. `gr
 second levels, and so on. Each file has `DESIGN`, a subclass of `schema.design.Design`. Plug-ins register
 further designs (`schema/plugin_design.py`).
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -5,7 +5,3 @@ several sizes together, `match` finds sizes with equal costs, `ablate` removes p
 has the rungs of a search. `when` makes factors conditional. Each has `EXPANSION`, a subclass of
 `schema.design.Expansion`.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -5,7 +5,3 @@ Faults are reported with file, line and column. `own_corpus` reads the table `co
 sentence pairs, and `tokenizers` the files of pretrained tokenizers. `files` finds the files of a path and
 reads each once, `formats` reads their rows, `rows` checks the values, and `summary` has the facts for a plan.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

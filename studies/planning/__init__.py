@@ -5,7 +5,3 @@ They compare a study's trials with those in a store. `plan` combines `time_estim
 run trains, and `reused_trials` finds trials to reuse. `final_values` reads measured values, and the costs of
 trainings to a target.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

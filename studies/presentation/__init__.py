@@ -3,7 +3,3 @@
 `kinds` reads each by the class of its kind, and selects its levels. `changes` names cells by their difference
 from a baseline, and `metric_words` describes a metric by the trials' settings.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

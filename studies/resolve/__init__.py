@@ -7,7 +7,3 @@ All faults of the study file are reported together.
 trials of a grid, and `search_source` those of a search's points. `costs` computes the costs of a trial's
 model.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -5,7 +5,3 @@
 and `design` finds the features that single keys turn on. `source_sheet` lists the sources of settings, and
 `reported_metrics` the metrics of each epoch.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

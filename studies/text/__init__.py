@@ -3,7 +3,3 @@
 `document` is a file with its faults, `toml_positions` finds positions and writes tables, and `errors`
 formats faults and commands. `strict_model` validates tables, and `units` formats numbers.
 """
-
-from ...lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 import pytest
 
-from activemem.engine.core import has_gpu
+from activemem.engine.core.resources import has_gpu
 from activemem.storage import Store
 
 ROOT = Path(__file__).parents[2]

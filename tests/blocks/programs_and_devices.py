@@ -6,7 +6,7 @@ from functools import partial
 import torch
 from torch.testing import assert_close
 
-from activemem.blocks.testing import (
+from activemem.blocks.testing.fixtures import (
     is_pool,
     make_block,
     parse_block,

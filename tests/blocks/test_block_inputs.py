@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from activemem import build
-from activemem.blocks.models import InputError
-from activemem.blocks.testing import (
+from activemem.blocks.models.model import InputError
+from activemem.blocks.testing.fixtures import (
     example_block,
     is_pool,
     make_block,

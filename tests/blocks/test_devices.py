@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from activemem.blocks import Context, build_block
-from activemem.blocks.core import build_transducer_block
-from activemem.blocks.testing import WIDTH, example_block, is_pool, parse_block
+from activemem.blocks.core.transducer import build_transducer_block
+from activemem.blocks.testing.fixtures import WIDTH, example_block, is_pool, parse_block
 from activemem.grammar import configure, render
 
 from ..quick_cases import one_in

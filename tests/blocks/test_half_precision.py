@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from activemem.blocks import BuildError, build
-from activemem.blocks.testing import (
+from activemem.blocks.testing.fixtures import (
     example_block,
     is_pool,
     make_block,
@@ -15,7 +15,7 @@ from activemem.blocks.testing import (
     valid_outputs,
 )
 from activemem.grammar import Role, lookup, render
-from activemem.grammar.vocabulary import builtin_names
+from activemem.grammar.vocabulary.spec import builtin_names
 
 from .example_blocks import BLOCKS
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 
 from activemem.blocks import build
-from activemem.blocks.testing import saved_bytes
+from activemem.blocks.testing.fixtures import saved_bytes
 from activemem.grammar import Recipe, analyse
 
 from ..grammar.strategies import closed_recipes

@@ -21,16 +21,10 @@ from pathlib import Path
 import torch._dynamo  # noqa: F401  which torch's optimisers import: once, before the forks
 
 from activemem.__main__ import main
-from activemem.storage import (
-    BucketPlace,
-    FolderPlace,
-    Leases,
-    Store,
-    bucket,
-    is_address,
-    leases,
-    this_process,
-)
+from activemem.storage import Store, bucket, leases
+from activemem.storage.bucket import BucketPlace
+from activemem.storage.leases import Leases, this_process
+from activemem.storage.place import FolderPlace, is_address
 
 from .clock import use_shifted_clock
 from .faulty_disk import use_faults

@@ -12,8 +12,8 @@ import polars as pl
 import psutil
 
 from activemem import load_study
-from activemem.engine.core import read_model_file
-from activemem.reporting import load_outcomes
+from activemem.engine.core.models import read_model_file
+from activemem.reporting.outcomes import load_outcomes
 from activemem.storage import Store
 from activemem.studies.searches import points as search_points
 

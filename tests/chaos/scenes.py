@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from activemem import Study, load_study
 from activemem.studies import Trial
-from activemem.studies.schema import enumerate_points
+from activemem.studies.schema.search import enumerate_points
 
 from ..study_texts import study_text
 

@@ -10,7 +10,9 @@ import polars as pl
 import pytest
 
 from activemem import load_study
-from activemem.storage import NOTE_FILE, STARTS_FILE, Store, encode, write_note
+from activemem.storage import Store
+from activemem.storage.checksums import encode
+from activemem.storage.trial_files import NOTE_FILE, STARTS_FILE, write_note
 
 from .store_factories import make_partial_store
 

@@ -1,7 +1,7 @@
 """Trials without a study file."""
 
 from activemem.studies import Trial
-from activemem.studies.schema import TrialSettings
+from activemem.studies.schema.settings import TrialSettings
 
 
 def make_trial(mixer="sa", task="sort", seed=0, *, epochs=10, **levels):

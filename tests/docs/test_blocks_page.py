@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from activemem.grammar import configure, lookup, nodes, parse
-from activemem.grammar.analysis import block_memory
+from activemem.grammar.analysis.analyse import block_memory
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "blocks.md"
 LENGTHS = (64, 256, 1024)

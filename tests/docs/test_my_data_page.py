@@ -8,7 +8,7 @@ import pytest
 
 from activemem import load_model, load_study, run_study
 from activemem.engine import DataError, Machine
-from activemem.engine.data.text import open_corpus
+from activemem.engine.data.text.corpus import open_corpus
 from activemem.storage import Store
 from activemem.studies import load_last_run
 

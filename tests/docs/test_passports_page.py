@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from activemem.blocks.testing import check_block, verify_block
+from activemem.blocks.testing.passport import check_block, verify_block
 from activemem.grammar import Role, lookup
-from activemem.grammar.vocabulary import builtin_names
+from activemem.grammar.vocabulary.spec import builtin_names
 
 from ..blocks import equations  # noqa: F401 -- registers the references of `check_block`
 

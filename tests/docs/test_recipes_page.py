@@ -10,7 +10,7 @@ import pytest
 
 import activemem.grammar
 from activemem.grammar import parse
-from activemem.grammar.vocabulary import builtin_names
+from activemem.grammar.vocabulary.spec import builtin_names
 
 ROOT = Path(__file__).parents[2]
 PAGE, BLOCKS = (

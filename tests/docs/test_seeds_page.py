@@ -10,15 +10,16 @@ import polars as pl
 import pytest
 
 from activemem import load_study
-from activemem.reporting.claims import (
-    check_claims,
+from activemem.reporting.claims.check import check_claims
+from activemem.reporting.claims.terminal import (
     claims_to_terminal,
     legend,
     measured_sentences,
     settings_sentences,
 )
 from activemem.studies import find_study_file
-from activemem.studies.claims import FUNCTIONS, SIGNS, iter_comparisons
+from activemem.studies.claims.comparisons import iter_comparisons
+from activemem.studies.claims.parser import FUNCTIONS, SIGNS
 
 PATH = Path(__file__).parents[2] / "docs" / "how-to" / "seeds.md"
 PAGE = PATH.read_text(encoding="utf-8")

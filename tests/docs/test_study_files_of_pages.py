@@ -11,11 +11,12 @@ import pytest
 
 from activemem import StudyResults, load_plugin, load_study, run_study
 from activemem.storage import Store
-from activemem.studies.catalog import OwnOptimizerSettings, OwnScheduleSettings
+from activemem.studies.catalog.optimisers import OwnOptimizerSettings, OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
-from activemem.studies.presentation import find_kind, kinds_of
-from activemem.studies.schema import all_tables, settings
-from activemem.studies.text import StrictModel
+from activemem.studies.presentation.kinds import find_kind, kinds_of
+from activemem.studies.schema import settings
+from activemem.studies.schema.tables import all_tables
+from activemem.studies.text.strict_model import StrictModel
 
 DOCS = Path(__file__).parents[2] / "docs"
 HOW_TO = {path.stem: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("how-to/*.md"))}

@@ -10,7 +10,7 @@ import torch
 
 from activemem.engine import Event, Listener
 from activemem.studies import Trial
-from activemem.studies.schema import TrialSettings
+from activemem.studies.schema.settings import TrialSettings
 
 from ..study_texts import study_text
 

@@ -5,8 +5,8 @@ import base64
 import tokenizers
 
 from activemem import load_study
-from activemem.engine.corpora import keep_files
-from activemem.engine.data.text import open_corpus
+from activemem.engine.corpora.files import keep_files
+from activemem.engine.data.text.corpus import open_corpus
 
 from ..study_texts import study_text
 

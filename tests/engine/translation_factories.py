@@ -4,7 +4,8 @@ import hashlib
 import random
 
 from activemem import SourceFile, load_study
-from activemem.studies.catalog import PairFiles, ParallelCorpus, datasets
+from activemem.studies.catalog import datasets
+from activemem.studies.catalog.datasets import PairFiles, ParallelCorpus
 
 from ..registry_entries import replace_entry
 from ..study_texts import study_text

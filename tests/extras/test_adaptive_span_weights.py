@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from activemem import ActivememError, build, load_plugin
-from activemem.blocks.core import StreamState
+from activemem.blocks.core.block import StreamState
 
 from .adaptive_span_program import Program, random_weights
 

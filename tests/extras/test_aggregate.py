@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 from activemem import StudyError, load_study
-from activemem.reporting.curves import build_curve
-from activemem.reporting.curves.draw import draw
-from activemem.reporting.tables import build_table
-from activemem.storage import trial_frame
+from activemem.reporting.curves.curve import build_curve
+from activemem.reporting.curves.draw.figure import draw
+from activemem.reporting.tables.table import build_table
+from activemem.storage.rows import trial_frame
 
 from ..reporting.conftest import made_row
 from ..study_texts import study_text

@@ -11,8 +11,9 @@ from torch.testing import assert_close
 
 from activemem import ActivememError, PluginError, Space, StudyResults, block, load_plugin, run_study
 from activemem.blocks import Context, build, build_block
-from activemem.blocks.core import initialise
-from activemem.blocks.testing import make_generator, parse_block, random_sequences, verify_block
+from activemem.blocks.core.initialisation import initialise
+from activemem.blocks.testing.fixtures import make_generator, parse_block, random_sequences
+from activemem.blocks.testing.passport import verify_block
 from activemem.grammar import RecipeError, analyse, configure, parse
 from activemem.storage import Store
 from activemem.studies import StudyError, load_study

@@ -8,7 +8,7 @@ import pytest
 
 from activemem import Space
 from activemem.grammar import CostContext, Parameter, Reach, Role, Settings, Spec, parse
-from activemem.grammar.vocabulary import SPECS
+from activemem.grammar.vocabulary.spec import SPECS
 
 from ..registry_entries import replace_entry
 

@@ -4,20 +4,10 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from activemem.grammar import (
-    BlockNode,
-    Node,
-    Parameter,
-    RepeatNode,
-    Role,
-    TiedNode,
-    Value,
-    find_conflict,
-    lookup,
-    make_series,
-    make_sum,
-)
-from activemem.grammar.vocabulary import REQUIRED, builtin_names
+from activemem.grammar import Parameter, Role, lookup
+from activemem.grammar.checker import find_conflict
+from activemem.grammar.nodes import BlockNode, Node, RepeatNode, TiedNode, Value, make_series, make_sum
+from activemem.grammar.vocabulary.spec import REQUIRED, builtin_names
 
 SEQUENCE_BLOCKS = tuple(name for name in builtin_names() if lookup(name).role in (Role.MIXER, Role.CHANNEL))
 """The blocks that are allowed anywhere in sums and series."""

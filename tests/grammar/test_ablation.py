@@ -3,7 +3,8 @@
 import pytest
 from hypothesis import given, settings
 
-from activemem.grammar import Recipe, ablations, describe_difference, parse
+from activemem.grammar import Recipe, parse
+from activemem.grammar.difference import ablations, describe_difference
 
 from .strategies import closed_recipes
 

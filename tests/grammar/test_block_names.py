@@ -7,17 +7,10 @@ from pathlib import Path
 import pytest
 
 import activemem
-from activemem.grammar import (
-    BlockFactory,
-    BlockRecipe,
-    Parameter,
-    Spec,
-    block_names,
-    default_text,
-    describe_values,
-    lookup,
-)
-from activemem.grammar.vocabulary import REQUIRED, builtin_names
+from activemem.grammar import Parameter, Spec, block_names, lookup
+from activemem.grammar.expressions import BlockFactory, BlockRecipe
+from activemem.grammar.signature import default_text, describe_values
+from activemem.grammar.vocabulary.spec import REQUIRED, builtin_names
 
 STUB = Path(__file__).parents[2] / "grammar" / "block_names.pyi"
 REGENERATE = "python tests/grammar/test_block_names.py"

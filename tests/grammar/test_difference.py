@@ -2,7 +2,8 @@
 
 import pytest
 
-from activemem.grammar import describe_difference, parse
+from activemem.grammar import parse
+from activemem.grammar.difference import describe_difference
 
 TRANSDUCER = "seq2seq(2 * (gru >> ff(8)), lstm, attention=luong)"
 FULL = "4 * (sa + highway_conv(k=20) >> ff(512))"

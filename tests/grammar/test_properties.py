@@ -7,28 +7,23 @@ from functools import reduce
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activemem.grammar import (
+from activemem.grammar import Parameter, Recipe, RecipeError, analyse, parse, render
+from activemem.grammar.canonical import option_label
+from activemem.grammar.dimensions import resolve
+from activemem.grammar.nodes import (
     ChoiceDimension,
     Dimension,
     HoleNode,
     IntegerDimension,
     Node,
-    Parameter,
     RealDimension,
-    Recipe,
-    RecipeError,
     RepeatNode,
     Scalar,
     SeriesNode,
     SumNode,
     TiedNode,
     Value,
-    analyse,
     make_series,
-    option_label,
-    parse,
-    render,
-    resolve,
 )
 
 from .strategies import CLOSED_RECIPES, blocks, compound, parameter_values

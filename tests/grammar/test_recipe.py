@@ -6,21 +6,17 @@ import pickle
 
 import pytest
 
-from activemem.grammar import (
+from activemem.grammar import Recipe, RecipeError, nodes, parse, parse_dimension
+from activemem.grammar.canonical import option_label
+from activemem.grammar.nodes import (
     BlockNode,
     ChoiceDimension,
     IntegerDimension,
     RealDimension,
-    Recipe,
-    RecipeError,
     RepeatNode,
     SeriesNode,
     SumNode,
     TiedNode,
-    nodes,
-    option_label,
-    parse,
-    parse_dimension,
 )
 
 from ..golden import GoldenTexts

@@ -6,10 +6,7 @@ import pytest
 
 from activemem.grammar import (
     UNBOUNDED,
-    BlockNode,
-    ChoiceDimension,
     CostContext,
-    IntegerDimension,
     Parameter,
     Reach,
     RecipeError,
@@ -20,7 +17,8 @@ from activemem.grammar import (
     analyse,
     parse,
 )
-from activemem.grammar.vocabulary import SPECS
+from activemem.grammar.nodes import BlockNode, ChoiceDimension, IntegerDimension
+from activemem.grammar.vocabulary.spec import SPECS
 
 from ..golden import GoldenTexts
 from ..registry_entries import replace_entry

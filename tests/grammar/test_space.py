@@ -9,26 +9,22 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from activemem import Space
-from activemem.grammar import (
+from activemem.grammar import Cardinality, Recipe, SpaceError, parse, render
+from activemem.grammar.canonical import option_label
+from activemem.grammar.dimensions import resolve
+from activemem.grammar.nodes import (
     BlockNode,
-    Cardinality,
     ChoiceDimension,
     Dimension,
     IntegerDimension,
     Node,
-    Recipe,
     RepeatNode,
     Scalar,
-    SpaceError,
     TiedNode,
-    count_derivations,
     make_series,
     make_sum,
-    option_label,
-    parse,
-    render,
-    resolve,
 )
+from activemem.grammar.space import count_derivations
 
 from ..golden import GoldenTexts
 

@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 from activemem import Study, load_study
-from activemem.storage import Store, TrialRow, trial_frame
+from activemem.storage import Store, TrialRow
+from activemem.storage.rows import trial_frame
 from activemem.studies import Trial
 
 from ..study_texts import study_text

@@ -8,9 +8,10 @@ import pytest
 
 from activemem import StudyResults, load_study
 from activemem.reporting import Verdict, query
-from activemem.reporting.curves import build_curve
-from activemem.reporting.manuscript import read_manuscript
-from activemem.storage import MetricRow, Store, trial_frame
+from activemem.reporting.curves.curve import build_curve
+from activemem.reporting.manuscript.paper_file import read_manuscript
+from activemem.storage import MetricRow, Store
+from activemem.storage.rows import trial_frame
 
 from ..study_texts import study_text
 from .conftest import made_row

@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import polars as pl
 import pytest
 
-from activemem.reporting import (
+from activemem.reporting.subject import (
     factor_column,
     levels_frame,
     metrics_frame,

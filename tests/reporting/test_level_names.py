@@ -8,13 +8,15 @@ import polars as pl
 import pytest
 
 from activemem import load_study
-from activemem.reporting import study_levels
-from activemem.reporting.claims import check_claims
-from activemem.reporting.curves import build_curve
-from activemem.reporting.kinds import CellsTable, LineFigure
-from activemem.reporting.tables import build_table, tally_trials
+from activemem.reporting.claims.check import check_claims
+from activemem.reporting.curves.curve import build_curve
+from activemem.reporting.kinds.cells import CellsTable
+from activemem.reporting.kinds.line import LineFigure
+from activemem.reporting.subject import study_levels
 from activemem.reporting.tables.render import render
-from activemem.studies.schema import level_name, level_names, short_level_names
+from activemem.reporting.tables.table import build_table
+from activemem.reporting.tables.tally import tally_trials
+from activemem.studies.schema.factors import level_name, level_names, short_level_names
 
 from ..studies.resolve.test_fragments import TEXT
 

@@ -3,9 +3,10 @@
 import pytest
 
 from activemem import load_study
-from activemem.reporting import MissingError, find_missing
+from activemem.reporting.missing_ablations import MissingError, find_missing
 from activemem.storage import Store
-from activemem.studies import make_plan, shipped_studies
+from activemem.studies import make_plan
+from activemem.studies.study import shipped_studies
 
 from ..cli.store_factories import store_outcome
 from ..study_texts import study_text

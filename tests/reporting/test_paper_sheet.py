@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from activemem import open_study
-from activemem.reporting import TableError, Verdict, paper_sheet, papers
+from activemem.reporting import TableError, Verdict
+from activemem.reporting.paper import paper_sheet, papers
 from activemem.studies import published_tables
 
 COMMITTED = Path(__file__).parents[2] / "studies" / "results"

@@ -9,7 +9,7 @@ import pytest
 
 from activemem import StudyError, StudyResults
 from activemem.reporting import Verdict
-from activemem.reporting.statistics import TargetCosts, format_ratio, speedups
+from activemem.reporting.statistics.speedup import TargetCosts, format_ratio, speedups
 from activemem.storage import Store
 
 from .target_factories import FAST, NEVER, SLOW, TRAIN, results, store_course, study, target_table

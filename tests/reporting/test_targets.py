@@ -7,9 +7,9 @@ import pytest
 
 from activemem import StudyError, StudyResults, load_study
 from activemem.reporting import Verdict
-from activemem.reporting.claims import paired_test
-from activemem.reporting.tables import iter_records
+from activemem.reporting.claims.hypothesis_test import paired_test
 from activemem.reporting.tables.render import rich
+from activemem.reporting.tables.table import iter_records
 from activemem.storage import Store
 
 from ..study_texts import study_text

@@ -5,7 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 import polars as pl
 import pytest
 
-from activemem.storage import MetricRow, Store, merge, new_compacted_path, store_upkeep, write_merged
+from activemem.storage import MetricRow, Store, store_upkeep
+from activemem.storage.place import new_compacted_path
+from activemem.storage.store_upkeep import merge, write_merged
 
 from .factories import (
     copy_store,

@@ -6,7 +6,8 @@ import json
 import polars as pl
 import pytest
 
-from activemem.storage import Store, encode
+from activemem.storage import Store
+from activemem.storage.checksums import encode
 
 from .factories import fill_store, make_metric_rows, make_trial_id, make_trial_row
 

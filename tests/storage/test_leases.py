@@ -9,18 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from activemem.storage import (
-    KEPT_S,
-    LEASE_S,
-    SWEEPS,
-    Lease,
-    Leases,
-    LeaseState,
-    Owner,
-    open_layout,
-    this_process,
-)
 from activemem.storage import leases as module
+from activemem.storage.leases import KEPT_S, LEASE_S, SWEEPS, Lease, Leases, LeaseState, Owner, this_process
+from activemem.storage.store import open_layout
 
 from ..waiting import wait_for
 from .factories import make_metric_rows, make_trial_id, make_trial_row

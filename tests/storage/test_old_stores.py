@@ -5,7 +5,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from activemem.storage import TRIALS, Store
+from activemem.storage import Store
+from activemem.storage.rows import TRIALS
 
 from .factories import copy_store, fill_store, make_metric_rows, make_trial_id, make_trial_row, store_contents
 

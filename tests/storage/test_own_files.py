@@ -7,9 +7,10 @@ import time
 
 import pytest
 
-from activemem.storage import Store, StoreError, open_layout
+from activemem.storage import Store, StoreError
 from activemem.storage.own_files import DATASETS, FOLDERS, MARK, is_own
 from activemem.storage.rows import SCHEMAS
+from activemem.storage.store import open_layout
 
 from .factories import fill_store, make_trial_id, make_trial_row
 

@@ -11,16 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activemem.storage import (
-    DamagedError,
-    Store,
-    StoreError,
-    add_checksum,
-    encode,
-    metric_frame,
-    trial_frame,
-    verify_checksum,
-)
+from activemem.storage import Store, StoreError
+from activemem.storage.checksums import add_checksum, encode, verify_checksum
+from activemem.storage.errors import DamagedError
+from activemem.storage.rows import metric_frame, trial_frame
 
 from .factories import (
     fill_store,

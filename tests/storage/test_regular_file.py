@@ -6,7 +6,8 @@ import socket
 
 import pytest
 
-from activemem.storage import UnreadableError, read_regular
+from activemem.storage.errors import UnreadableError
+from activemem.storage.files import read_regular
 
 
 def make_pipe(path):

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from activemem.storage import Store, StoreError, open_layout
+from activemem.storage import Store, StoreError
+from activemem.storage.store import open_layout
 
 from .factories import (
     fill_store,

@@ -5,7 +5,8 @@ import zipfile
 
 import pytest
 
-from activemem.storage import DamagedError, sealing, verify_seal
+from activemem.storage.checksums import sealing, verify_seal
+from activemem.storage.errors import DamagedError
 
 
 def write_archive(file):

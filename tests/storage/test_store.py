@@ -11,7 +11,8 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from activemem.storage import TRIALS, MetricRow, Store, StoreError, trial_files
+from activemem.storage import MetricRow, Store, StoreError, trial_files
+from activemem.storage.rows import TRIALS
 
 from .factories import (
     fill_store,

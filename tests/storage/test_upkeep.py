@@ -12,15 +12,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from activemem.storage import (
-    FindingKind,
-    Store,
-    StoreError,
-    add_checksum,
-    add_model_checksum,
-    encode_metadata,
-    sealing,
-)
+from activemem.storage import Store, StoreError
+from activemem.storage.checksums import add_checksum, add_model_checksum, encode_metadata, sealing
+from activemem.storage.store_upkeep import FindingKind
 
 from .factories import (
     fill_store,

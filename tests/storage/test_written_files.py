@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from activemem.storage import write_file
+from activemem.storage.files import write_file
 
 
 def test_a_file_is_replaced_and_its_folders_are_made(tmp_path):

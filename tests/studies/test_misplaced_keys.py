@@ -7,7 +7,7 @@ import pytest
 
 from activemem import StudyError, load_study
 from activemem.studies.catalog.tasks import TASKS, TaskKind, task_names
-from activemem.studies.text import KEY_OWNERS
+from activemem.studies.text.strict_model import KEY_OWNERS
 
 from ..study_texts import study_text
 

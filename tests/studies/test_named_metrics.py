@@ -8,7 +8,7 @@ import pytest
 
 from activemem import register_metric, register_probe
 from activemem.studies import METRICS, StudyError, load_study
-from activemem.studies.catalog import PROBES
+from activemem.studies.catalog.metrics import PROBES
 
 from ..golden import GoldenTexts
 

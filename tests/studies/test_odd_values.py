@@ -7,7 +7,7 @@ import pytest
 
 import activemem
 from activemem import StudyError, load_study
-from activemem.studies.text import locate
+from activemem.studies.text.toml_positions import locate
 
 STUDIES = Path(activemem.__file__).parent / "studies"
 ODD = [

@@ -6,9 +6,11 @@ from dataclasses import replace
 import pytest
 
 from activemem import load_study
-from activemem.storage import STARTS_FILE, Store
-from activemem.studies import StudyOutline, known_traits, outline, outline_studies, shipped_studies, traits
-from activemem.studies.resolve import settings_to_json
+from activemem.storage import Store
+from activemem.storage.trial_files import STARTS_FILE
+from activemem.studies.outlines import StudyOutline, known_traits, outline, outline_studies, traits
+from activemem.studies.resolve.trial import settings_to_json
+from activemem.studies.study import shipped_studies
 
 from ..reporting.conftest import made_row
 

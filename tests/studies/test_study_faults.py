@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from activemem import StudyError, load_study
 from activemem.grammar import UNBOUNDED, Reach, Role, Spec
-from activemem.grammar.vocabulary import SPECS
+from activemem.grammar.vocabulary.spec import SPECS
 
 from ..registry_entries import replace_entry
 from ..study_texts import study_text

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 import activemem
-from activemem.studies import study_schema
+from activemem.studies.json_schema import study_schema
 
 STUDIES = sorted((Path(activemem.__file__).parent / "studies").glob("*.toml"))
 

@@ -9,7 +9,7 @@ import pytest
 
 from activemem import load_study
 from activemem.studies import find_study_file
-from activemem.studies.schema import SourcedSetting, SourceSheet
+from activemem.studies.schema.source_sheet import SourcedSetting, SourceSheet
 
 from ..quick_cases import one_in
 

@@ -1,6 +1,6 @@
 """A tracker that records in memory, or fails if broken."""
 
-from activemem.tracking import Known, Tracker
+from activemem.tracking.contract import Known, Tracker
 
 
 class Recorder(Tracker):

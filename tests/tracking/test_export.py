@@ -5,7 +5,9 @@ import pytest
 from activemem.engine import EpochFinished, Started, run_study
 from activemem.storage import Store
 from activemem.studies import load_study
-from activemem.tracking import StudyExport, Tracking, export_study, open_trackers, tracked_trial
+from activemem.tracking.contract import open_trackers
+from activemem.tracking.export import StudyExport, export_study
+from activemem.tracking.feed import Tracking, tracked_trial
 
 from .conftest import TINY
 from .recorder import Recorder

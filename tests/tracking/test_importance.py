@@ -9,7 +9,9 @@ import pytest
 
 from activemem import load_study, open_study
 from activemem.storage import MetricRow, Store
-from activemem.tracking import TrackingError, dimension_importances, export_search
+from activemem.tracking.contract import TrackingError
+from activemem.tracking.importance import dimension_importances
+from activemem.tracking.search_export import export_search
 
 from ..reporting.conftest import made_row
 from ..studies.planning.test_plan import keep

@@ -6,8 +6,10 @@ import threading
 import pytest
 
 from activemem.engine import Ended, EpochFinished, Listener, Started
-from activemem.engine.core import ClaimedElsewhere, Listeners
-from activemem.tracking import Known, Tracking, feed, tracking
+from activemem.engine.core.events import ClaimedElsewhere, Listeners
+from activemem.tracking import feed
+from activemem.tracking.contract import Known
+from activemem.tracking.feed import Tracking, tracking
 
 from ..waiting import wait_for
 from .recorder import Recorder

@@ -4,8 +4,8 @@ from importlib.machinery import ModuleSpec
 
 import pytest
 
-from activemem.tracking import TrackingError
 from activemem.tracking import contract as opening
+from activemem.tracking.contract import TrackingError
 
 
 @pytest.mark.parametrize("found", [None, ModuleSpec("wandb", None)], ids=["nothing", "folder_of_that_name"])

@@ -14,7 +14,9 @@ import torch
 
 from activemem import load_study, run_study
 from activemem.storage import Store
-from activemem.tracking import StudyExport, TrackingError, export_search
+from activemem.tracking.contract import TrackingError
+from activemem.tracking.export import StudyExport
+from activemem.tracking.search_export import export_search
 
 from ..reporting.page.browser import find_executable, open_browser
 from ..study_texts import study_text

@@ -9,11 +9,7 @@ Training computes chunks of positions by products, and generation computes singl
 - `inner_model` has a state that is itself a model that learns.
 """
 
-from ....lazy_exports import lazy_exports
-
 # each registers its blocks
 from . import delta_rule as delta_rule
 from . import inner_model as inner_model
 from . import linear_recurrences as linear_recurrences
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

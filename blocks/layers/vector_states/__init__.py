@@ -5,9 +5,5 @@ states that are too large to keep. `recurrent_channels` has these blocks, and sL
 step.
 """
 
-from ....lazy_exports import lazy_exports
-
 # each registers its blocks
 from . import recurrent_channels as recurrent_channels
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -4,7 +4,3 @@ A text is tokenised once, and every token of a split is scored exactly once.
 
 `corpus` opens the tokens of a text. `batches` yields endless streams, packed pieces or whole lines.
 """
-
-from ....lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -5,7 +5,3 @@ special numbers, and `texts` those of whole texts, which have a mark after each 
 the pieces of SentencePiece for both, and `tokenizers` those of files. `build` learns and restores
 vocabularies by their kind.
 """
-
-from ....lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

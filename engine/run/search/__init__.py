@@ -5,7 +5,3 @@ of them. `search` is the driver, and drops points early. `optuna_study` makes th
 name, asks them for points and reports results, and `stored_points` reads the points in the store.
 `samplers` propose points, and `conformance` has the checks of samplers and schedulers.
 """
-
-from ....lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -7,7 +7,3 @@ tasks of these names. `lengths` handles several lengths in one batch.
 from . import chomsky, listops, mad, recall, state_tracking  # importing a module registers its rules
 
 __all__ = ["chomsky", "listops", "mad", "recall", "state_tracking"]
-
-from ....lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -4,7 +4,3 @@ The same data and the same matplotlib version always give the same bytes. `figur
 `panel`, the figure's kind draws its content and places the names. `style` has colours, fonts and lines.
 `inline` makes the figure a part of a web page.
 """
-
-from ....lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from activemem.blocks.core import WHOLE, choose_tile, correlate, correlation
-from activemem.blocks.layers import Convolution
+from activemem.blocks.core import correlation
+from activemem.blocks.core.correlation import WHOLE, choose_tile, correlate
+from activemem.blocks.layers.convolutions import Convolution
 
 SEQUENCES, LENGTH, WIDTH, OUTPUTS, TAPS = 32, 20, 32, 48, 10
 """Sizes that are large enough for the FFT."""

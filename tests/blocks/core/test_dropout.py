@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.autograd import forward_ad
 
-from activemem.blocks.core import Dropout
+from activemem.blocks.core.dropout import Dropout
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.75])

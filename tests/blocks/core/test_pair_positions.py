@@ -7,8 +7,9 @@ import torch
 from torch.testing import assert_close
 
 from activemem.blocks import BuildError, build
-from activemem.blocks.core import PairPositions, StreamState
-from activemem.blocks.testing import make_generator, prefix_mask, random_sequences, saved_bytes
+from activemem.blocks.core.block import StreamState
+from activemem.blocks.core.positions import PairPositions
+from activemem.blocks.testing.fixtures import make_generator, prefix_mask, random_sequences, saved_bytes
 from activemem.grammar import analyse, configure
 
 RANGE, LENGTHS = 30, [10, 4, 1]

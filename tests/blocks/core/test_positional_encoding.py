@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from activemem.blocks import BuildError, build
-from activemem.blocks.core import PositionalEncoding, StreamState, choose_positions
-from activemem.blocks.testing import make_generator
+from activemem.blocks.core.block import StreamState
+from activemem.blocks.core.positions import PositionalEncoding, choose_positions
+from activemem.blocks.testing.fixtures import make_generator
 from activemem.grammar import configure
 
 from ..equations import common as references

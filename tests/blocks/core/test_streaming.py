@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from activemem.blocks import BuildError, build
-from activemem.blocks.core import StreamState
-from activemem.blocks.testing import make_generator
+from activemem.blocks.core.block import StreamState
+from activemem.blocks.testing.fixtures import make_generator
 
 HEADS = "heads=2, head_width=3"
 STACKS = [

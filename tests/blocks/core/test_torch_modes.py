@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from activemem.blocks.testing import make_block, parse_block, random_sequences
+from activemem.blocks.testing.fixtures import make_block, parse_block, random_sequences
 
 
 @pytest.mark.heavy  # loads torch's compiler

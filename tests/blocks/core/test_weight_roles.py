@@ -7,11 +7,12 @@ import torch
 from torch import nn
 
 from activemem import Linear, build
-from activemem.blocks.core import WeightRole, WeightRoleError, find_weights, initialise
-from activemem.engine.optimisers import build_optimizer, clip_gradients_per_map, muon_maps
+from activemem.blocks.core.initialisation import WeightRole, WeightRoleError, find_weights, initialise
+from activemem.engine.optimisers.build import build_optimizer, muon_maps
+from activemem.engine.optimisers.weights import clip_gradients_per_map
 from activemem.grammar import Role, lookup
-from activemem.grammar.vocabulary import REQUIRED, builtin_names
-from activemem.studies.catalog import OwnOptimizerSettings
+from activemem.grammar.vocabulary.spec import REQUIRED, builtin_names
+from activemem.studies.catalog.optimisers import OwnOptimizerSettings
 
 SIZES = {"d_model": 8, "vocab": 5}
 

@@ -4,8 +4,8 @@ import math
 
 import torch
 
-from activemem.blocks.layers import WindowedBlock
-from activemem.blocks.testing import register_reference
+from activemem.blocks.layers.window_attention import WindowedBlock
+from activemem.blocks.testing.references import register_reference
 
 from .common import rms, sigmoid
 

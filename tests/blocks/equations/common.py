@@ -5,7 +5,7 @@ import math
 import torch
 from torch.nn import functional
 
-from activemem.blocks.testing import register_reference
+from activemem.blocks.testing.references import register_reference
 
 ACTS = {
     "relu": lambda x: x.clamp(min=0),

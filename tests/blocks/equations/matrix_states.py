@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from activemem.blocks.testing import register_reference
+from activemem.blocks.testing.references import register_reference
 
 from .common import GATES, channel_convolution, rms, sigmoid
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from activemem.blocks.testing import register_reference
+from activemem.blocks.testing.references import register_reference
 
 from .common import GATES, channel_convolution, sigmoid
 

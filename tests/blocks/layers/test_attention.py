@@ -10,25 +10,26 @@ from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from activemem.blocks import build
-from activemem.blocks.core import PairPositions, build_distance_bias, initialise
-from activemem.blocks.layers import AdaptiveSpans, WindowedBlock, turn, window_products
-from activemem.blocks.testing import (
-    CHECKS,
-    STEP_CHECKS,
+from activemem.blocks.core.initialisation import initialise
+from activemem.blocks.core.positions import PairPositions, build_distance_bias
+from activemem.blocks.layers import window_products
+from activemem.blocks.layers.head_parts import turn
+from activemem.blocks.layers.window_attention import AdaptiveSpans, WindowedBlock
+from activemem.blocks.testing import conformance
+from activemem.blocks.testing.conformance import CHECKS, STEP_CHECKS, gradients_are_right
+from activemem.blocks.testing.fixtures import (
     WIDTH,
-    conformance,
     count_flops,
-    gradients_are_right,
     make_block,
     make_generator,
-    outputs_equal_the_reference,
     parse_block,
     prefix_mask,
     random_sequences,
     saved_bytes,
 )
+from activemem.blocks.testing.references import outputs_equal_the_reference
 from activemem.grammar import analyse, configure, parse
-from activemem.grammar.analysis import block_cost
+from activemem.grammar.analysis.analyse import block_cost
 
 from ...quick_cases import one_in
 from ..equations.attention import bucket

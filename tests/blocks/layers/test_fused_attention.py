@@ -11,10 +11,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.testing import assert_close
 
 from activemem.blocks import build
-from activemem.blocks.core import Dropout
+from activemem.blocks.core.dropout import Dropout
 from activemem.blocks.layers import attention
-from activemem.blocks.testing import (
-    conformance,
+from activemem.blocks.testing import conformance
+from activemem.blocks.testing.fixtures import (
     make_block,
     parse_block,
     prefix_mask,

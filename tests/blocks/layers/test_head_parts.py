@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.func import functional_call
 
-from activemem.blocks.layers import GATES, HeadNorm, ShortConvolution, gate_heads
-from activemem.blocks.testing import make_generator
+from activemem.blocks.layers.head_parts import GATES, HeadNorm, ShortConvolution, gate_heads
+from activemem.blocks.testing.fixtures import make_generator
 
 
 def draw(*shape):

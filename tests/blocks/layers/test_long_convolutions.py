@@ -2,12 +2,8 @@
 
 import pytest
 
-from activemem.blocks.testing import (
-    STEP_CHECKS,
-    flops_are_counted,
-    outputs_and_gradients_equal_the_reference,
-    training_memory_is_stated,
-)
+from activemem.blocks.testing.conformance import STEP_CHECKS, flops_are_counted, training_memory_is_stated
+from activemem.blocks.testing.references import outputs_and_gradients_equal_the_reference
 
 VARIANTS = ["base_conv(k=200, filter=implicit)", "hyena(channels=3, order=3, k=50, short_conv=0)"]
 

@@ -6,10 +6,13 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.testing import assert_close
 
 from activemem.blocks import Context, Linear, build, build_block
-from activemem.blocks.core import SideInputs, build_body, initialise
-from activemem.blocks.layers import try_fused_pooling
-from activemem.blocks.testing import find_reference, make_block, make_generator, prefix_mask, random_sequences
-from activemem.grammar import BlockNode, configure, parse
+from activemem.blocks.core.initialisation import initialise
+from activemem.blocks.core.residual_stack import SideInputs, build_body
+from activemem.blocks.layers.pooling import try_fused_pooling
+from activemem.blocks.testing.fixtures import make_block, make_generator, prefix_mask, random_sequences
+from activemem.blocks.testing.references import find_reference
+from activemem.grammar import configure, parse
+from activemem.grammar.nodes import BlockNode
 
 ACTS = ("relu", "leaky_relu")
 LENGTHS = (8, 1, 3, 7)

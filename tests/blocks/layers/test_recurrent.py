@@ -6,9 +6,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing import assert_close
 
 from activemem.blocks import build
-from activemem.blocks.core import StreamState
-from activemem.blocks.layers import RecurrentState, recurrent, side_by_side
-from activemem.blocks.testing import (
+from activemem.blocks.core.block import StreamState
+from activemem.blocks.layers import recurrent
+from activemem.blocks.layers.recurrent import RecurrentState, side_by_side
+from activemem.blocks.testing.fixtures import (
     make_block,
     make_generator,
     parse_block,

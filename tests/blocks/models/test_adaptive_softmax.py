@@ -7,9 +7,9 @@ from torch.nn import functional
 
 from activemem import Linear
 from activemem.blocks import build
-from activemem.blocks.core import initialise
-from activemem.blocks.models import AdaptiveEmbedding, AdaptiveSoftmax
-from activemem.blocks.testing import make_generator
+from activemem.blocks.core.initialisation import initialise
+from activemem.blocks.models.adaptive_softmax import AdaptiveEmbedding, AdaptiveSoftmax
+from activemem.blocks.testing.fixtures import make_generator
 from activemem.grammar import configure
 
 WIDTH, VOCAB, CUTS = 16, 40, (10, 20)

@@ -5,8 +5,8 @@ import torch
 from torch.nn import functional
 
 from activemem.blocks import BuildError, build
-from activemem.blocks.core import StreamState
-from activemem.blocks.testing import count_flops, make_generator, saved_bytes
+from activemem.blocks.core.block import StreamState
+from activemem.blocks.testing.fixtures import count_flops, make_generator, saved_bytes
 from activemem.grammar import analyse
 
 from ..equations import common as references

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from activemem.blocks import Block, BuildError, build
-from activemem.blocks.core import BLOCKS
-from activemem.blocks.testing import make_generator
+from activemem.blocks.core.block import BLOCKS
+from activemem.blocks.testing.fixtures import make_generator
 
 from ...registry_entries import replace_entry
 

@@ -8,9 +8,9 @@ import torch
 from torch.nn import functional
 
 from activemem.blocks import BuildError, TransductionModel, build
-from activemem.blocks.core import StreamState
-from activemem.blocks.models import PAD
-from activemem.blocks.testing import count_flops, make_generator, saved_bytes
+from activemem.blocks.core.block import StreamState
+from activemem.blocks.models.model import PAD
+from activemem.blocks.testing.fixtures import count_flops, make_generator, saved_bytes
 from activemem.grammar import analyse
 
 from ...quick_cases import one_in

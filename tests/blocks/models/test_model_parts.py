@@ -6,7 +6,7 @@ import pytest
 from torch import nn
 
 from activemem import build
-from activemem.blocks.transducers import Seq2Seq
+from activemem.blocks.transducers.seq2seq import Seq2Seq
 from activemem.grammar import PartKind, analyse
 
 

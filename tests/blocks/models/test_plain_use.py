@@ -10,7 +10,7 @@ from torch import nn
 
 from activemem import build, conv, ff, highway_conv, integer, sa
 from activemem.blocks import BuildError
-from activemem.blocks.testing import make_generator
+from activemem.blocks.testing.fixtures import make_generator
 
 RECIPE = 2 * (sa(heads=2, head_width=4) + highway_conv(k=5) >> ff(16))
 SIZES = {"d_model": 12, "vocab": 7}

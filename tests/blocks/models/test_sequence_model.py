@@ -9,12 +9,12 @@ import torch
 
 from activemem import register_block
 from activemem.blocks import BuildError, Model, build
-from activemem.blocks.core import BLOCKS
-from activemem.blocks.layers import FeedForward
-from activemem.blocks.models import InputError
-from activemem.blocks.testing import count_flops, make_generator, use_plain_operations
+from activemem.blocks.core.block import BLOCKS
+from activemem.blocks.layers.feedforward import FeedForward
+from activemem.blocks.models.model import InputError
+from activemem.blocks.testing.fixtures import count_flops, make_generator, use_plain_operations
 from activemem.grammar import Reach, RecipeError, Role, Spec, analyse, parse, register
-from activemem.grammar.vocabulary import SPECS
+from activemem.grammar.vocabulary.spec import SPECS
 
 from ..equations import attention as attention_references
 from ..equations import common as references

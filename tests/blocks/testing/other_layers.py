@@ -19,9 +19,10 @@ from torch import Tensor, nn
 
 from activemem import ActivememError
 from activemem.blocks import Block, Context, build_block
-from activemem.blocks.core import find_weights, initialise
-from activemem.blocks.testing import make_block, make_generator, random_sequences
-from activemem.grammar import BlockNode, configure
+from activemem.blocks.core.initialisation import find_weights, initialise
+from activemem.blocks.testing.fixtures import make_block, make_generator, random_sequences
+from activemem.grammar import configure
+from activemem.grammar.nodes import BlockNode
 
 OUTPUT_LENGTHS, GRADIENT_LENGTHS = (1, 7, 33, 64, 65, 130), (7, 65)
 """The lengths at which outputs and gradients are compared with those of another layer."""

@@ -8,26 +8,25 @@ import torch
 from activemem import Linear
 from activemem.blocks import Block
 from activemem.blocks.core import block
-from activemem.blocks.testing import (
+from activemem.blocks.testing import references
+from activemem.blocks.testing.conformance import (
     CHECKS,
     STEP_CHECKS,
     dropout_acts_in_training,
-    example_block,
     flops_are_counted,
     gradients_are_right,
     half_precision_is_near,
     order_of_a_sum_is_free,
-    outputs_equal_the_reference,
-    parse_block,
-    references,
     seed_decides,
     sequences_are_independent,
     state_dict_restores,
     steps_with_gradients_are_right,
     training_memory_is_stated,
 )
+from activemem.blocks.testing.fixtures import example_block, parse_block
+from activemem.blocks.testing.references import outputs_equal_the_reference
 from activemem.grammar import UNBOUNDED, Reach, Role, Spec, render
-from activemem.grammar.vocabulary import SPECS
+from activemem.grammar.vocabulary.spec import SPECS
 
 from ...registry_entries import replace_entry
 from ..example_blocks import BLOCKS

@@ -4,9 +4,15 @@ import pytest
 import torch
 
 from activemem.blocks import build
-from activemem.blocks.testing import example_block, make_block, make_generator, parse_block, random_sequences
+from activemem.blocks.testing.fixtures import (
+    example_block,
+    make_block,
+    make_generator,
+    parse_block,
+    random_sequences,
+)
 from activemem.grammar import configure
-from activemem.grammar.analysis import block_memory
+from activemem.grammar.analysis.analyse import block_memory
 
 from ...quick_cases import one_in
 from ..example_blocks import SEQUENCE_BLOCKS

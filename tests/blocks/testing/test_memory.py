@@ -3,7 +3,7 @@
 import pytest
 
 from activemem.blocks import build
-from activemem.blocks.testing import saved_bytes, use_plain_operations
+from activemem.blocks.testing.fixtures import saved_bytes, use_plain_operations
 from activemem.grammar import analyse, parse
 
 from ...quick_cases import one_in

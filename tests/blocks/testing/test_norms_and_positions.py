@@ -9,7 +9,9 @@ import torch
 from activemem import PluginNorm, PluginPosition, register_norm, register_position
 from activemem.blocks import BuildError, Embedding, build
 from activemem.blocks.testing import frame_conformance
-from activemem.grammar import NORMS, POSITIONS, analyse
+from activemem.grammar import analyse
+from activemem.grammar.norms import NORMS
+from activemem.grammar.positions import POSITIONS
 from activemem.plugins import PluginError
 
 from ...registry_entries import replace_entry

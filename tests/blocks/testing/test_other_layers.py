@@ -13,8 +13,8 @@ import pytest
 import torch
 from torch import nn
 
-from activemem.blocks.testing import parse_block
-from activemem.grammar.vocabulary import spec_of
+from activemem.blocks.testing.fixtures import parse_block
+from activemem.grammar.vocabulary.spec import spec_of
 
 from .other_layers import (
     OtherLayer,

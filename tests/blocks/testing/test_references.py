@@ -6,13 +6,12 @@ from itertools import product
 import pytest
 import torch
 
-from activemem.blocks.core import saturating_sigmoid, sinusoidal_encoding
-from activemem.blocks.testing import (
+from activemem.blocks.core.operations import saturating_sigmoid
+from activemem.blocks.core.positions import sinusoidal_encoding
+from activemem.blocks.testing.fixtures import make_block, prefix_mask, random_sequences
+from activemem.blocks.testing.references import (
     find_reference,
-    make_block,
     outputs_equal_the_reference,
-    prefix_mask,
-    random_sequences,
     register_reference,
 )
 from activemem.grammar import lookup, parse

@@ -7,12 +7,12 @@ import torch
 
 from activemem import build
 from activemem.blocks import BuildError
-from activemem.blocks.core import register_transducer
-from activemem.blocks.models import PAD, shift_right
-from activemem.blocks.testing import make_generator
-from activemem.blocks.transducers import Seq2Seq
+from activemem.blocks.core.transducer import register_transducer
+from activemem.blocks.models.model import PAD, shift_right
+from activemem.blocks.testing.fixtures import make_generator
+from activemem.blocks.transducers.seq2seq import Seq2Seq
 from activemem.grammar import Role, lookup, parse
-from activemem.grammar.vocabulary import SPECS, builtin_names
+from activemem.grammar.vocabulary.spec import SPECS, builtin_names
 
 from ...registry_entries import replace_entry
 from .transducer_conformance import (

@@ -21,10 +21,9 @@ from torch.testing import assert_close
 
 from activemem import build
 from activemem.blocks import TransductionModel
-from activemem.blocks.core import AnyTransducer
-from activemem.blocks.testing import (
+from activemem.blocks.core.transducer import AnyTransducer
+from activemem.blocks.testing.fixtures import (
     VOCAB,
-    apply_reference,
     assert_dropout_acts,
     assert_flops_counted,
     assert_memory_stated,
@@ -38,6 +37,7 @@ from activemem.blocks.testing import (
     random_sequences,
     use_plain_operations,
 )
+from activemem.blocks.testing.references import apply_reference
 from activemem.grammar import Analysis, Norm, analyse
 
 SOURCE_LENGTHS, TARGET_LENGTHS = (7, 1, 3, 6), (2, 5, 1, 5)

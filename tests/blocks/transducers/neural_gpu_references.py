@@ -5,7 +5,7 @@ An image is (length, width, maps); the whole tape is kept, and convolved at ever
 
 import torch
 
-from activemem.blocks.testing import register_reference
+from activemem.blocks.testing.references import register_reference
 
 from ..equations.common import hardsig
 

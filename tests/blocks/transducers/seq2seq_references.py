@@ -7,8 +7,9 @@ import math
 
 import torch
 
-from activemem.blocks.testing import apply_reference, register_reference
-from activemem.grammar import BlockNode, RepeatNode, SeriesNode, SumNode, TiedNode, identity
+from activemem.blocks.testing.references import apply_reference, register_reference
+from activemem.grammar.canonical import identity
+from activemem.grammar.nodes import BlockNode, RepeatNode, SeriesNode, SumNode, TiedNode
 
 from ..equations.common import gru_layer, lstm_layer, norm, timing
 

@@ -9,16 +9,17 @@ from torch.nn.functional import cross_entropy
 
 from activemem import build
 from activemem.blocks import Context
-from activemem.blocks.core import build_transducer_block, initialise
-from activemem.blocks.testing import (
+from activemem.blocks.core.initialisation import initialise
+from activemem.blocks.core.transducer import build_transducer_block
+from activemem.blocks.testing.fixtures import (
     WIDTH,
-    apply_reference,
     make_generator,
     make_transducer,
     prefix_mask,
     random_sequences,
 )
-from activemem.blocks.transducers import CGRUStack, ImageCGRU
+from activemem.blocks.testing.references import apply_reference
+from activemem.blocks.transducers.neural_gpu import CGRUStack, ImageCGRU
 from activemem.grammar import configure, parse
 
 from ...quick_cases import one_in

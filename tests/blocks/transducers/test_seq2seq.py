@@ -5,15 +5,16 @@ import torch
 from torch.testing import assert_close
 
 from activemem.blocks import Context, build
-from activemem.blocks.core import build_transducer_block, initialise
-from activemem.blocks.testing import (
+from activemem.blocks.core.initialisation import initialise
+from activemem.blocks.core.transducer import build_transducer_block
+from activemem.blocks.testing.fixtures import (
     make_transducer,
     parse_block,
     prefix_mask,
     random_sequences,
     use_plain_operations,
 )
-from activemem.blocks.transducers import CrossAttention
+from activemem.blocks.transducers.seq2seq import CrossAttention
 from activemem.grammar import configure
 
 from ..equations.common import norm

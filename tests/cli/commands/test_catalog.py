@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from activemem.errors import FaultCollector
-from activemem.grammar import NORMS, POSITIONS
-from activemem.studies.catalog import OPTIMIZERS, SAMPLERS, SCHEDULERS, SCHEDULES
-from activemem.studies.claims import parse_claim
-from activemem.studies.presentation import kinds_of
-from activemem.studies.schema import DESIGNS
+from activemem.grammar.norms import NORMS
+from activemem.grammar.positions import POSITIONS
+from activemem.studies.catalog.optimisers import OPTIMIZERS, SCHEDULES
+from activemem.studies.catalog.samplers import SAMPLERS, SCHEDULERS
+from activemem.studies.claims.parser import parse_claim
+from activemem.studies.presentation.kinds import kinds_of
+from activemem.studies.schema.settings import DESIGNS
 
 
 @pytest.mark.parametrize(

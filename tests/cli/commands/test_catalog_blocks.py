@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from activemem.grammar.vocabulary import SPECS, builtin_names
+from activemem.grammar.vocabulary.spec import SPECS, builtin_names
 
 from ...quick_cases import one_in
 

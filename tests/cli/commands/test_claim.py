@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from activemem import load_study
-from activemem.reporting.claims import format_p
+from activemem.reporting.claims.verdicts import format_p
 from activemem.storage import Store
 
 from ...study_texts import study_text

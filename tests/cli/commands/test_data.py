@@ -11,7 +11,8 @@ from rich.console import Console
 from activemem import Corpus, FileSlice, SourceFile, register_dataset
 from activemem.cli.live import display as downloads
 from activemem.studies import dataset_names
-from activemem.studies.catalog import Download, ParallelCorpus, Treebank, datasets
+from activemem.studies.catalog import datasets
+from activemem.studies.catalog.datasets import Download, ParallelCorpus, Treebank
 
 from ...engine.corpora.http_host import HttpHost, serve
 

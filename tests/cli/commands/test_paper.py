@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from activemem import load_study
-from activemem.reporting import paper_sheet
+from activemem.reporting.paper import paper_sheet
 from activemem.storage import Store
 
 from ...study_texts import study_text
@@ -23,7 +23,7 @@ sheet_of = cache(paper_sheet)
 @pytest.fixture
 def _sheets_are_kept(monkeypatch):
     """Make each sheet once, in whichever forms tests print it."""
-    monkeypatch.setattr("activemem.reporting.paper_sheet", sheet_of)
+    monkeypatch.setattr("activemem.reporting.paper.paper_sheet", sheet_of)
 
 
 @pytest.mark.usefixtures("_sheets_are_kept")
@@ -36,7 +36,7 @@ def test_the_command_prints_the_sheet(run, monkeypatch):
     assert '"cells": [' in page.stdout
     text = run("paper", "show", PAPER, "--results", str(COMMITTED), "--format", "markdown").stdout
     assert "| claim | study | size | verdict | ours | printed | seeds | missing |" in text
-    monkeypatch.setattr("activemem.reporting.papers", lambda: (PAPER,))
+    monkeypatch.setattr("activemem.reporting.paper.papers", lambda: (PAPER,))
     every = run("paper", "show", "--all", "--results", str(COMMITTED), "--no-tables")
     assert every.stdout == shown.stdout
     assert run("paper", "show").exit_code == 2
@@ -59,7 +59,7 @@ def test_numbers_with_fewer_seeds_than_planned_are_counted(run, monkeypatch):
         store_outcome(trial, Store("results"))
     sheet = paper_sheet("active-memory-transformer", "results")
     assert [each.fewer_seeds for each in sheet.printed] == [0, 1]
-    monkeypatch.setattr("activemem.reporting.paper_sheet", lambda *_: sheet)
+    monkeypatch.setattr("activemem.reporting.paper.paper_sheet", lambda *_: sheet)
     options = ("active-memory-transformer", "--no-tables")
     summary = "56 printed numbers: 2 measured at full size (1 "
     assert summary in run("paper", "show", *options).stdout

@@ -13,7 +13,8 @@ import pytest
 
 from activemem import load_study, open_study, run_study
 from activemem.engine import Machine
-from activemem.engine.probes import EvaluationError, evaluate_study, tuning
+from activemem.engine.probes import tuning
+from activemem.engine.probes.lm_evaluation import EvaluationError, evaluate_study
 from activemem.storage import Store
 
 from ...engine.probes.probe_factories import LUONG, NAIVE, STACK, make_study, store_outcomes

@@ -5,10 +5,10 @@ from dataclasses import replace
 from rich.console import Console
 
 from activemem import load_study
-from activemem.cli.live import STOPPING_MESSAGE, Display, live_display
-from activemem.cli.views import Headline, TrialNameColumns
+from activemem.cli.live.display import STOPPING_MESSAGE, Display, live_display
+from activemem.cli.views.trial_lines import Headline, TrialNameColumns
 from activemem.engine import Ended, EpochFinished, Started
-from activemem.engine.core import StudyProgress
+from activemem.engine.core.events import StudyProgress
 
 from ..trial_factories import make_trial
 

@@ -6,9 +6,9 @@ from rich.console import Console
 
 from activemem import load_study
 from activemem.cli.live import display
-from activemem.cli.views import MAX_RUNNING_LINES, Headline, TrialNameColumns, headline_of
+from activemem.cli.views.trial_lines import MAX_RUNNING_LINES, Headline, TrialNameColumns, headline_of
 from activemem.engine import Ended, EpochFinished, Started
-from activemem.engine.core import StudyProgress
+from activemem.engine.core.events import StudyProgress
 from activemem.storage import Store
 
 from ...study_texts import study_text

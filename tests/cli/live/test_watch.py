@@ -12,7 +12,7 @@ from rich.console import Console
 
 from activemem import load_study
 from activemem.cli.live import watch
-from activemem.reporting.serve import BegunTrial, StudyNow
+from activemem.reporting.serve.study_now import BegunTrial, StudyNow
 from activemem.storage import CheckpointNote, Store
 
 from ...forked_commands import start_command

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from activemem.engine import Machine
-from activemem.engine.core import Gpu
+from activemem.engine.core.resources import Gpu
 from activemem.engine.run import planning
-from activemem.studies.planning import StepMemory
+from activemem.studies.planning.memory_estimates import StepMemory
 
 STEP = StepMemory(
     tokens=40,

@@ -3,7 +3,7 @@
 import pytest
 
 from activemem import load_study
-from activemem.cli.views import TrialNameColumns
+from activemem.cli.views.trial_lines import TrialNameColumns
 from activemem.studies import Trial
 
 from ...study_texts import study_text

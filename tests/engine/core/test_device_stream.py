@@ -2,7 +2,7 @@
 
 import torch
 
-from activemem.engine.core import DeviceStream
+from activemem.engine.core.process import DeviceStream
 
 CPU = torch.device("cpu")
 

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from activemem.engine.core import gpu_fault, has_gpu, resources
+from activemem.engine.core import resources
+from activemem.engine.core.resources import gpu_fault, has_gpu
 
 BEGINS = "Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling"
 SERVICE = "Error 805: MPS client failed to connect to the MPS control daemon or the MPS server"

@@ -11,8 +11,8 @@ from safetensors.torch import load_file, save
 
 from activemem import ActivememError
 from activemem.engine import ModelFileError
-from activemem.engine.core import ModelFile, build_model, read_model_file, rebuild, write_model_file
-from activemem.storage import add_model_checksum, encode_metadata
+from activemem.engine.core.models import ModelFile, build_model, read_model_file, rebuild, write_model_file
+from activemem.storage.checksums import add_model_checksum, encode_metadata
 from activemem.studies import Trial
 
 SYMBOLS = {"kind": "characters", "content": "YWJj", "separated": False}

@@ -2,7 +2,7 @@
 
 import torch
 
-from activemem.engine.trial import Callbacks, to_device
+from activemem.engine.trial.training_parts import Callbacks, to_device
 
 META = torch.device("meta")
 STATES = {"drift": {"generator": torch.arange(8), "rows": [(torch.ones(2), 1)]}, "empty": {}}

@@ -1,7 +1,7 @@
 import pytest
 
 from activemem.engine import Ended, EpochFinished, Started
-from activemem.engine.core import StudyProgress
+from activemem.engine.core.events import StudyProgress
 
 from ...cli.trial_factories import make_trial
 

@@ -11,8 +11,9 @@ import pytest
 
 from activemem import Corpus, FileSlice, SourceFile
 from activemem.engine import DataError, check_availability, copy_from, fetch
-from activemem.engine.corpora import dataset_folder, download, read_source
-from activemem.studies.catalog import Download
+from activemem.engine.corpora import download
+from activemem.engine.corpora.files import dataset_folder, read_source
+from activemem.studies.catalog.datasets import Download
 
 from .http_host import HttpHost, serve
 

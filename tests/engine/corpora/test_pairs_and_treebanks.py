@@ -11,8 +11,10 @@ import pytest
 
 from activemem import SourceFile
 from activemem.engine import DataError, check_availability, copy_from, fetch
-from activemem.engine.corpora import available_datasets, iter_lines, read_treebank
-from activemem.studies.catalog import Download, PairFiles, ParallelCorpus, Treebank
+from activemem.engine.corpora.availability import available_datasets
+from activemem.engine.corpora.files import iter_lines
+from activemem.engine.corpora.treebank_files import read_treebank
+from activemem.studies.catalog.datasets import Download, PairFiles, ParallelCorpus, Treebank
 
 from .http_host import HttpHost, serve
 

@@ -6,8 +6,8 @@ import math
 import torch
 
 from activemem import build
-from activemem.blocks.models import PAD
-from activemem.blocks.testing import make_generator
+from activemem.blocks.models.model import PAD
+from activemem.blocks.testing.fixtures import make_generator
 
 END = 2
 

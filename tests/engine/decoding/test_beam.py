@@ -10,8 +10,8 @@ from torch.testing import assert_close
 
 from activemem import build
 from activemem.blocks import State
-from activemem.blocks.testing import make_generator
-from activemem.engine.decoding import Bounds, Decoded, Decoding, beam_search, decode, greedy_search
+from activemem.blocks.testing.fixtures import make_generator
+from activemem.engine.decoding.searches import Bounds, Decoded, Decoding, beam_search, decode, greedy_search
 
 from ...quick_cases import one_in
 from . import references as plain

@@ -5,7 +5,7 @@ import math
 import pytest
 import sacrebleu
 
-from activemem.engine.decoding import bleu, bleu_by_length
+from activemem.engine.decoding.measures import bleu, bleu_by_length
 
 REFERENCES = ["The cat sat on the mat.", "It is raining again, isn't it?", "Nobody knows why the dog barks."]
 HYPOTHESES = ["The cat sat on the mat.", "It rains again, isn't it?", "Nobody knows why the dogs bark."]

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from activemem.engine.objectives import BINS, ClassificationScore
+from activemem.engine.objectives.labelled import BINS, ClassificationScore
 
 
 def plainly(logits, labels):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from activemem.engine.data import parse_trees
-from activemem.engine.decoding import BracketScore, score_brackets
+from activemem.engine.data.treebanks import parse_trees
+from activemem.engine.decoding.measures import BracketScore, score_brackets
 
 RIGHT = "(TOP (S (NP (DT the) (NN cat)) (VP (VBD sat) (PP (IN on) (NP (DT a) (NN mat)))) (. .)))"
 

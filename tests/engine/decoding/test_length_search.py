@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from activemem.engine.decoding import Decoding, LengthLine, OutputCosts, SizeSearch, decode, searches
+from activemem.engine.decoding import searches
+from activemem.engine.decoding.searches import Decoding, LengthLine, OutputCosts, SizeSearch, decode
 
 from ...quick_cases import one_in
 from . import references as plain

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from activemem.engine.objectives import Likelihood
+from activemem.engine.objectives.text_scores import Likelihood
 
 
 def test_losses_are_per_token_and_perplexities_per_word():

@@ -122,7 +122,7 @@ def test_padding_on_either_side_changes_no_output(exported, side):
 
 def test_lm_eval_gives_the_bits_per_byte_of_the_score_both_ways(exported, tmp_path):
     lm_eval = pytest.importorskip("lm_eval", reason="not among what the tests install")
-    from activemem.engine.probes import EvaluationError, evaluate_study
+    from activemem.engine.probes.lm_evaluation import EvaluationError, evaluate_study
 
     whole = {"output_type": "loglikelihood_rolling", "doc_to_text": "", "doc_to_target": "{{text}}"}
     word = {"output_type": "loglikelihood", "doc_to_text": "{{text}}", "doc_to_target": "{{next}}"}

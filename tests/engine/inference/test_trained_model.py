@@ -13,16 +13,18 @@ import torch
 
 from activemem import ActivememError, analyse, load_model, open_study, run_study
 from activemem.engine import DataError, Machine
-from activemem.engine.core import ModelFile, read_model_file, write_model_file
-from activemem.engine.data.text import open_corpus
-from activemem.engine.data.vocabularies import text_vocabulary_from_dict
-from activemem.engine.inference import GenerationError, InputError, Sampling, UseError
-from activemem.engine.objectives import PairData
-from activemem.engine.trial import Training
-from activemem.reporting import KeptModelError
+from activemem.engine.core.models import ModelFile, read_model_file, write_model_file
+from activemem.engine.data.text.corpus import open_corpus
+from activemem.engine.data.vocabularies.build import text_vocabulary_from_dict
+from activemem.engine.inference.predictions import InputError
+from activemem.engine.inference.text_generation import GenerationError, Sampling
+from activemem.engine.inference.trained_model import UseError
+from activemem.engine.objectives.generation import PairData
+from activemem.engine.trial.training import Training
+from activemem.reporting.kept_models import KeptModelError
 from activemem.storage import Store
 from activemem.studies import Trial, load_study
-from activemem.studies.schema import TrialSettings
+from activemem.studies.schema.settings import TrialSettings
 
 from ...study_texts import study_text
 from ..text_factories import tiny_corpus

@@ -12,10 +12,10 @@ import torch
 
 from activemem import load_study, run_study
 from activemem.engine import DataError, Machine
-from activemem.engine.objectives import score_text
+from activemem.engine.objectives.text_scores import score_text
 from activemem.grammar import configure, parse
 from activemem.storage import Store
-from activemem.studies.catalog import HeldOutFractions
+from activemem.studies.catalog.datasets import HeldOutFractions
 from activemem.studies.catalog.tasks import LanguageModelSettings
 
 from ...quick_cases import one_in

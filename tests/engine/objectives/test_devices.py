@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from activemem.engine.objectives import build_objective, on_device
-from activemem.studies.schema import TrialSettings
+from activemem.engine.objectives.base import on_device
+from activemem.engine.objectives.build import build_objective
+from activemem.studies.schema.settings import TrialSettings
 
 CUDA = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"))
 CURRICULUM = {"curriculum": {"start": 41}}

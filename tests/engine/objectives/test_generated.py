@@ -18,14 +18,14 @@ from activemem import (
     register_metric,
     register_task,
 )
-from activemem.blocks.core import BLOCKS
+from activemem.blocks.core.block import BLOCKS
 from activemem.engine import LeakError
-from activemem.engine.tasks import draw_test_set
-from activemem.engine.trial import Training
+from activemem.engine.tasks.generated import draw_test_set
+from activemem.engine.trial.training import Training
 from activemem.studies import METRICS
 from activemem.studies.catalog.tasks import TASKS, TaskError, read_task_settings
-from activemem.studies.planning import guessing_losses
-from activemem.studies.schema import TrialSettings
+from activemem.studies.planning.final_values import guessing_losses
+from activemem.studies.schema.settings import TrialSettings
 
 from ...registry_entries import replace_entry
 

@@ -7,9 +7,10 @@ import torch
 from torch.nn import functional
 
 from activemem import load_study
-from activemem.engine.core import build_model
-from activemem.engine.corpora import keep_files
-from activemem.engine.objectives import ClassificationScore, build_objective
+from activemem.engine.core.models import build_model
+from activemem.engine.corpora.files import keep_files
+from activemem.engine.objectives.build import build_objective
+from activemem.engine.objectives.labelled import ClassificationScore
 from activemem.studies.catalog.tasks import IGNORED
 
 from ...study_texts import study_text

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from activemem import load_study, run_study
-from activemem.blocks.core import StreamState
+from activemem.blocks.core.block import StreamState
 from activemem.engine import DataError, Machine
-from activemem.engine.trial import Training
+from activemem.engine.trial.training import Training
 from activemem.storage import Store
-from activemem.studies.schema import TrialSettings
+from activemem.studies.schema.settings import TrialSettings
 
 from ...study_texts import study_text
 from ..text_factories import tiny_corpus

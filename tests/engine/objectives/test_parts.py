@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from activemem.blocks.core import StreamState, split_streams
-from activemem.engine.objectives import micro_batch_weight, part_of
-from activemem.engine.trial import Training
-from activemem.studies.schema import TrialSettings
+from activemem.blocks.core.block import StreamState, split_streams
+from activemem.engine.objectives.base import micro_batch_weight, part_of
+from activemem.engine.trial.training import Training
+from activemem.studies.schema.settings import TrialSettings
 
 CPU = torch.device("cpu")
 TASKS = {

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from activemem import register_metric
-from activemem.engine.trial import Training
+from activemem.engine.trial.training import Training
 from activemem.studies import METRICS
 from activemem.studies.catalog.tasks import TASKS, DegradationProblem
-from activemem.studies.schema import TrialSettings
+from activemem.studies.schema.settings import TrialSettings
 
 from ...registry_entries import replace_entry
 

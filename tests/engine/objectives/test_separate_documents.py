@@ -11,9 +11,9 @@ import torch
 from activemem import load_model, load_study, run_study
 from activemem.blocks import build
 from activemem.engine import Machine
-from activemem.engine.corpora import keep_files
-from activemem.engine.objectives import iter_pieces, nll_of_documents
-from activemem.engine.trial import Training
+from activemem.engine.corpora.files import keep_files
+from activemem.engine.objectives.separate_documents import iter_pieces, nll_of_documents
+from activemem.engine.trial.training import Training
 from activemem.storage import Store
 
 from ...study_texts import study_text

@@ -9,10 +9,11 @@ import torch
 
 from activemem import load_study, run_study
 from activemem.engine import DataError, Machine
-from activemem.engine.objectives import GuessDraws, PairData, draw_symbols, sampling_share
-from activemem.engine.trial import Training
+from activemem.engine.objectives.generation import PairData
+from activemem.engine.objectives.seq2seq import GuessDraws, draw_symbols, sampling_share
+from activemem.engine.trial.training import Training
 from activemem.studies.catalog.tasks import TASKS, DegradationProblem, require_task
-from activemem.studies.schema import TrialSettings
+from activemem.studies.schema.settings import TrialSettings
 
 from ...registry_entries import replace_entry
 from ..translation_factories import PLAIN, register_numbers, translation_study, translation_text

@@ -7,13 +7,14 @@ import pytest
 import torch
 
 from activemem import load_study, open_study, run_study
-from activemem.engine.core import derive_seed, sequence_flops
-from activemem.engine.objectives import build_objective
-from activemem.engine.tasks import draw_dev_batches, draw_test_batch, get_task, registered_tasks
-from activemem.engine.trial import Training
+from activemem.engine.core.models import sequence_flops
+from activemem.engine.core.process import derive_seed
+from activemem.engine.objectives.build import build_objective
+from activemem.engine.tasks.algorithmic import draw_dev_batches, draw_test_batch, get_task, registered_tasks
+from activemem.engine.trial.training import Training
 from activemem.storage import Store
 from activemem.studies.catalog.tasks import read_task_settings
-from activemem.studies.schema import TrialSettings
+from activemem.studies.schema.settings import TrialSettings
 
 from ...study_texts import study_text
 

@@ -5,9 +5,10 @@ from itertools import product
 import pytest
 import torch
 
-from activemem.engine.data.vocabularies import END, FIRST_SYMBOL, PADDING, START, UNKNOWN, SymbolVocabulary
-from activemem.engine.decoding import Bounds, Decoding, OutputCosts, SizeSearch, decode
-from activemem.engine.objectives import BRACKET_COST, TAG_COST, TreeCosts
+from activemem.engine.data.vocabularies.sentences import SymbolVocabulary
+from activemem.engine.data.vocabularies.vocabulary import END, FIRST_SYMBOL, PADDING, START, UNKNOWN
+from activemem.engine.decoding.searches import Bounds, Decoding, OutputCosts, SizeSearch, decode
+from activemem.engine.objectives.generation import BRACKET_COST, TAG_COST, TreeCosts
 
 from ..decoding.references import SIZED, greedy, log_likelihood, make_model, make_sources
 

@@ -9,10 +9,10 @@ from pydantic import Field
 from torch import nn
 
 from activemem import PluginError, PluginOptimizer, build, register_optimizer
-from activemem.engine.optimisers import OptimizerError, build_optimizer, muon_maps, orthogonalise
-from activemem.engine.trial import Training
-from activemem.studies.catalog import OPTIMIZERS, OwnOptimizerSettings
-from activemem.studies.schema import TrainSettings, TrialSettings
+from activemem.engine.optimisers.build import OptimizerError, build_optimizer, muon_maps, orthogonalise
+from activemem.engine.trial.training import Training
+from activemem.studies.catalog.optimisers import OPTIMIZERS, OwnOptimizerSettings
+from activemem.studies.schema.settings import TrainSettings, TrialSettings
 
 RECIPE = "sa(heads=2, head_width=4) + conv(k=3) >> ff(8)"
 

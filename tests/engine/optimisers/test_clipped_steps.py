@@ -5,8 +5,9 @@ import sys
 import torch
 
 from activemem.blocks import Linear
-from activemem.engine.optimisers import build_optimizer, clip_gradients_per_map, take_clipped_step
-from activemem.studies.catalog import OwnOptimizerSettings as OptimizerSettings
+from activemem.engine.optimisers.build import build_optimizer
+from activemem.engine.optimisers.weights import clip_gradients_per_map, take_clipped_step
+from activemem.studies.catalog.optimisers import OwnOptimizerSettings as OptimizerSettings
 
 
 def weights(*gradients):

@@ -6,9 +6,9 @@ from pydantic import ValidationError
 from torch import nn
 from torch._dynamo.exc import TorchDynamoException
 
-from activemem.engine.core import StoppedMidway, forget_stop, stop_soon
-from activemem.engine.optimisers import compile_body
-from activemem.engine.trial import Training
+from activemem.engine.core.process import StoppedMidway, forget_stop, stop_soon
+from activemem.engine.optimisers.weights import compile_body
+from activemem.engine.trial.training import Training
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from activemem import PluginOptimizer, PluginSchedule, register_optimizer, register_schedule
-from activemem.engine.trial import OPTIMIZER_CHECKS, SCHEDULE_CHECKS, trial
-from activemem.studies.catalog import OPTIMIZERS, SCHEDULES
+from activemem.engine.trial.conformance import OPTIMIZER_CHECKS, SCHEDULE_CHECKS, trial
+from activemem.studies.catalog.optimisers import OPTIMIZERS, SCHEDULES
 
 SCHEDULE_KEYS = {
     "inverse_sqrt": {"warmup": 2},

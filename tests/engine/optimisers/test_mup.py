@@ -5,8 +5,8 @@ import torch
 
 from activemem import StudyError, load_study
 from activemem.blocks import build
-from activemem.engine.optimisers import build_optimizer
-from activemem.studies.catalog import OwnOptimizerSettings
+from activemem.engine.optimisers.build import build_optimizer
+from activemem.studies.catalog.optimisers import OwnOptimizerSettings
 
 TEXT = """
 [study]

@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from activemem import StudyError, build, load_study, run_study
-from activemem.engine.core import ONE_CPU
-from activemem.engine.optimisers import ParameterGroupError, build_optimizer
-from activemem.engine.trial import Training
+from activemem.engine.core.resources import ONE_CPU
+from activemem.engine.optimisers.build import ParameterGroupError, build_optimizer
+from activemem.engine.trial.training import Training
 from activemem.storage import Store
-from activemem.studies.catalog import OwnOptimizerSettings
-from activemem.studies.resolve import trial_id
-from activemem.studies.schema import ParameterGroupSettings, TrialSettings
+from activemem.studies.catalog.optimisers import OwnOptimizerSettings
+from activemem.studies.resolve.trial import trial_id
+from activemem.studies.schema.settings import ParameterGroupSettings, TrialSettings
 
 from ...study_texts import study_text
 

@@ -6,9 +6,9 @@ import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from activemem import build
-from activemem.engine.optimisers import Weights
-from activemem.engine.trial import Training
-from activemem.studies.schema import TrialSettings
+from activemem.engine.optimisers.weights import Weights
+from activemem.engine.trial.training import Training
+from activemem.studies.schema.settings import TrialSettings
 
 
 def settings(**train):

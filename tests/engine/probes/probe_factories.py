@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import torch
 
 from activemem import load_study
-from activemem.engine.core import ModelFile, build_model, write_model_file
-from activemem.engine.trial import Job, Totals, trial_row
+from activemem.engine.core.models import ModelFile, build_model, write_model_file
+from activemem.engine.trial.outcome import Job, Totals, trial_row
 
 from ...study_texts import study_text
 

@@ -9,10 +9,10 @@ import torch
 
 from activemem import load_study, probe_study
 from activemem.engine import Machine, ProbeError
-from activemem.engine.data.vocabularies import FIRST_SYMBOL
-from activemem.engine.objectives import PairData
-from activemem.engine.probes import EncoderProbe, quantiles, theta
-from activemem.engine.tasks import fixed_bigrams
+from activemem.engine.data.vocabularies.vocabulary import FIRST_SYMBOL
+from activemem.engine.objectives.generation import PairData
+from activemem.engine.probes.encoders import EncoderProbe, quantiles, theta
+from activemem.engine.tasks.memory_degradation import fixed_bigrams
 from activemem.storage import Store
 
 from .probe_factories import (

@@ -5,10 +5,11 @@ import torch
 
 from activemem import PluginError, load_study, register_probe
 from activemem.engine import draw_test_batches
-from activemem.engine.probes import conformance, trained_trials
+from activemem.engine.probes import conformance
+from activemem.engine.probes.trained_models import trained_trials
 from activemem.storage import Store
 from activemem.studies import METRICS
-from activemem.studies.catalog import PROBES
+from activemem.studies.catalog.metrics import PROBES
 
 from ...registry_entries import replace_entry, restore_entries
 from ...study_texts import study_text

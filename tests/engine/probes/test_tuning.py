@@ -10,10 +10,13 @@ import torch
 from activemem import load_study, run_study, tune_study
 from activemem.engine import Machine
 from activemem.engine.core import process
-from activemem.engine.decoding import Decoding, bleu
-from activemem.engine.objectives import PairData, generate, generation
+from activemem.engine.decoding.measures import bleu
+from activemem.engine.decoding.searches import Decoding
+from activemem.engine.objectives import generation
+from activemem.engine.objectives.generation import PairData, generate
 from activemem.engine.probes import trained_models, tuning
-from activemem.engine.trial import MachineError, failures
+from activemem.engine.trial import failures
+from activemem.engine.trial.failures import MachineError
 from activemem.storage import Store
 
 from ..translation_factories import MARKOV, PLAIN, SEQ2SEQ, register_numbers, translation_text

@@ -17,7 +17,7 @@ import torch._dynamo  # which torch's optimisers import: once, before the forks
 from activemem import load_study, run_study
 from activemem.engine import Ended, EpochFinished, Event, Listener, Machine, Started
 from activemem.storage import Store, leases
-from activemem.studies.planning import select_shard
+from activemem.studies.planning.trials_to_run import select_shard
 
 
 class Log(Listener):

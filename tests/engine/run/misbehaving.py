@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from activemem.engine.trial import Training
+from activemem.engine.trial.training import Training
 
 
 def loop():

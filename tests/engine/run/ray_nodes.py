@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from activemem.engine.core import has_gpu
+from activemem.engine.core.resources import has_gpu
 
 ROOT = Path(__file__).parents[3]
 RAY = str(Path(sys.executable).parent / "ray")

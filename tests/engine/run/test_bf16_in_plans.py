@@ -4,7 +4,8 @@ import pytest
 
 from activemem import load_study
 from activemem.engine import Machine
-from activemem.engine.run import plan_study, planning, step_times
+from activemem.engine.run import planning, step_times
+from activemem.engine.run.planning import plan_study
 from activemem.storage import Store
 
 CPU = Machine(gpus=0.0)

@@ -10,16 +10,11 @@ import ray
 import torch
 
 from activemem.engine import Machine
-from activemem.engine.core import NOBODY, ONE_CPU, ClusterNode
-from activemem.engine.run import (
-    NodeError,
-    StorePlace,
-    check_node,
-    cluster_nodes,
-    connect,
-    fit_to_cluster,
-    look_at_code,
-)
+from activemem.engine.core.events import NOBODY, ClusterNode
+from activemem.engine.core.resources import ONE_CPU
+from activemem.engine.run import cluster_nodes
+from activemem.engine.run.cluster_nodes import NodeError, StorePlace, check_node, fit_to_cluster
+from activemem.engine.run.ray_connection import connect, look_at_code
 from activemem.storage import Store
 
 from .ray_nodes import ENVIRONMENT, can_mount, head, other_version, worker

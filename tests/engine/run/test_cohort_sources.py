@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from activemem import load_study
-from activemem.engine.run import COHORT_S, SCHEDULING_S, GridCohorts, expected_work
+from activemem.engine.run.cohorts import COHORT_S, SCHEDULING_S, GridCohorts, expected_work
 
 from ...quick_cases import one_in
 from ...study_texts import study_text

@@ -15,11 +15,16 @@ import torch
 
 from activemem import load_study, run_study
 from activemem.engine import Ended, EpochFinished, Machine, Started, Summary
-from activemem.engine.core import NOBODY, Stop, read_model_file
-from activemem.engine.run import GridCohorts
-from activemem.engine.run.search import STUDY
-from activemem.engine.trial import Job, MachineError, Training
-from activemem.storage import Store, StoreError, StoreUpkeep
+from activemem.engine.core.events import NOBODY
+from activemem.engine.core.models import read_model_file
+from activemem.engine.core.process import Stop
+from activemem.engine.run.cohorts import GridCohorts
+from activemem.engine.run.search.conformance import STUDY
+from activemem.engine.trial.failures import MachineError
+from activemem.engine.trial.outcome import Job
+from activemem.engine.trial.training import Training
+from activemem.storage import Store, StoreError
+from activemem.storage.store_upkeep import StoreUpkeep
 
 from ...forked_commands import run_program
 
@@ -199,7 +204,9 @@ def test_the_store_remembers_the_study_as_it_was_run(tiny, store, notes):
 
 
 def test_one_cohort_more_is_handed_out_than_there_are_workers_which_begin_side_by_side(tiny):
-    from activemem.engine.run import COMPLETED, RAY_ENVIRONMENT, CohortSearcher
+    from activemem.engine.run.ray_actor import COMPLETED
+    from activemem.engine.run.ray_cluster import CohortSearcher
+    from activemem.engine.run.ray_connection import RAY_ENVIRONMENT
 
     jobs = [Job(trial=trial, attempt=0, run="run") for trial in load_study(tiny).trials]
     assert len(jobs) > 3
@@ -213,7 +220,7 @@ def test_one_cohort_more_is_handed_out_than_there_are_workers_which_begin_side_b
 
 
 def test_ends_are_told_once_also_those_that_tune_has_not_read(tiny, store, notes):
-    from activemem.engine.run import CohortSearcher, EventCallback
+    from activemem.engine.run.ray_cluster import CohortSearcher, EventCallback
 
     run(load_study(tiny), store, NOBODY, max_trials=2)
     ended = set(store.trials()["trial"])
@@ -235,7 +242,7 @@ def test_ends_are_told_once_also_those_that_tune_has_not_read(tiny, store, notes
 
 
 def test_pickles_of_tune_do_not_contain_the_listener(store):
-    from activemem.engine.run import CohortSearcher, EventCallback
+    from activemem.engine.run.ray_cluster import CohortSearcher, EventCallback
 
     listener = threading.Lock()  # cannot be pickled, as a display on a terminal cannot
     searcher = CohortSearcher(GridCohorts([]), Stop(), listener)

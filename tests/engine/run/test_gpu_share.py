@@ -12,27 +12,24 @@ import torch
 
 from activemem import load_study, run_study
 from activemem.engine import Machine
-from activemem.engine.core import (
-    NOBODY,
+from activemem.engine.core import resources
+from activemem.engine.core.events import NOBODY
+from activemem.engine.core.resources import (
     Gpu,
     ResourceError,
     count_gpus,
     count_gpus_of_processes,
     cpus_here,
     has_gpu,
-    resources,
 )
-from activemem.engine.run import (
-    connected,
-    driver,
-    fit_here,
-    ray_cluster,
-    ray_connection,
-    share_cores,
-)
-from activemem.engine.trial import MachineError, check_gpu, failures
+from activemem.engine.run import driver, ray_cluster, ray_connection
+from activemem.engine.run.ray_actor import share_cores
+from activemem.engine.run.ray_cluster import fit_here
+from activemem.engine.run.ray_connection import connected
+from activemem.engine.trial import failures
+from activemem.engine.trial.failures import MachineError, check_gpu
 from activemem.storage import Store
-from activemem.studies.planning import GPU_CONTEXT, step_memory, trials_that_fit
+from activemem.studies.planning.memory_estimates import GPU_CONTEXT, step_memory, trials_that_fit
 
 from .ray_nodes import ENVIRONMENT, head, worker
 

@@ -6,10 +6,10 @@ from safetensors.torch import load_file
 
 from activemem import load_study, run_study
 from activemem.engine import Started
-from activemem.engine.trial import factor
+from activemem.engine.trial.training import factor
 from activemem.storage import Store
 from activemem.studies import make_plan
-from activemem.studies.catalog import SCHEDULES, OwnScheduleSettings, rates_depend_on_length
+from activemem.studies.catalog.optimisers import SCHEDULES, OwnScheduleSettings, rates_depend_on_length
 
 
 @pytest.fixture

@@ -9,9 +9,14 @@ from ray.exceptions import ActorDiedError, ActorUnavailableError
 
 from activemem import load_study
 from activemem.engine import Started
-from activemem.engine.core import NOBODY, Stop
-from activemem.engine.run import COMPLETED, MAX_COHORT_LOSSES, CohortSearcher, EventCallback, GridCohorts
-from activemem.engine.trial import MAX_WORKER_DEATHS, Attempt, Job
+from activemem.engine.core.events import NOBODY
+from activemem.engine.core.process import Stop
+from activemem.engine.run.cohorts import GridCohorts
+from activemem.engine.run.ray_actor import COMPLETED
+from activemem.engine.run.ray_cluster import MAX_COHORT_LOSSES, CohortSearcher, EventCallback
+from activemem.engine.trial.failures import MAX_WORKER_DEATHS
+from activemem.engine.trial.outcome import Job
+from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.storage import Store
 
 UNAVAILABLE = ActorUnavailableError("RpcError: Socket closed", b"\0" * 16)

@@ -7,8 +7,10 @@ import pytest
 
 from activemem import load_study, open_study, run_study
 from activemem.engine import Machine
-from activemem.engine.core import ClaimedElsewhere, read_model_file
-from activemem.engine.trial import Claims, Job
+from activemem.engine.core.events import ClaimedElsewhere
+from activemem.engine.core.models import read_model_file
+from activemem.engine.trial.outcome import Job
+from activemem.engine.trial.resumable_attempt import Claims
 from activemem.storage import Store, StoreError
 
 from ...forked_commands import run_command, start_command

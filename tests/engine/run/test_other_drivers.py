@@ -15,19 +15,15 @@ import torch
 
 from activemem import StudyResults, load_study, run_study
 from activemem.engine import Ended, EpochFinished, Machine
-from activemem.engine.core import ClaimedElsewhere, MachineFailed
-from activemem.engine.run import Worker, driver
-from activemem.engine.trial import (
-    MAX_WORKER_DEATHS,
-    Attempt,
-    Checkpoint,
-    Claims,
-    Job,
-    MachineError,
-    store_pruned,
-)
+from activemem.engine.core.events import ClaimedElsewhere, MachineFailed
+from activemem.engine.run import driver
+from activemem.engine.run.worker import Worker
+from activemem.engine.trial.checkpoints import Checkpoint
+from activemem.engine.trial.failures import MAX_WORKER_DEATHS, MachineError
+from activemem.engine.trial.outcome import Job
+from activemem.engine.trial.resumable_attempt import Attempt, Claims, store_pruned
 from activemem.storage import Store, files, leases
-from activemem.studies.planning import select_shard
+from activemem.studies.planning.trials_to_run import select_shard
 
 from ...waiting import wait_for
 from .four_drivers import STUDY, run_four_drivers

@@ -7,9 +7,13 @@ import pytest
 import torch
 
 from activemem.engine import Ended, Machine, Started
-from activemem.engine.core import ClaimedElsewhere, MachineFailed, StoppedMidway
-from activemem.engine.run import FLUSH_S, Lockstep, OutcomeBuffer, Worker
-from activemem.engine.trial import Attempt, Job, Work
+from activemem.engine.core.events import ClaimedElsewhere, MachineFailed
+from activemem.engine.core.process import StoppedMidway
+from activemem.engine.run.outcome_buffer import FLUSH_S, OutcomeBuffer
+from activemem.engine.run.worker import Lockstep, Worker
+from activemem.engine.trial.outcome import Job
+from activemem.engine.trial.resumable_attempt import Attempt
+from activemem.engine.trial.training import Work
 from activemem.storage import Store
 from activemem.studies import Trial
 

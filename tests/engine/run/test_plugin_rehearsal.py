@@ -7,7 +7,7 @@ import pytest
 from activemem import PluginError, load_plugin, load_study, run_study
 from activemem.engine import Machine
 from activemem.storage import Store
-from activemem.studies.planning import trial_values
+from activemem.studies.planning.final_values import trial_values
 
 from ...study_texts import study_text
 

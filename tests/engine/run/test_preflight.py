@@ -1,10 +1,10 @@
 """A model that cannot read its test sequences is detected before a training."""
 
-from activemem.blocks.core import BLOCKS
-from activemem.blocks.layers import Conv
-from activemem.engine.run import check_test_lengths
+from activemem.blocks.core.block import BLOCKS
+from activemem.blocks.layers.convolutions import Conv
+from activemem.engine.run.preflight import check_test_lengths
 from activemem.studies.catalog.tasks import TaskError
-from activemem.studies.schema import TrialSettings
+from activemem.studies.schema.settings import TrialSettings
 
 from ...registry_entries import replace_entry
 

@@ -13,16 +13,16 @@ import ray
 import activemem
 from activemem import load_study, run_study
 from activemem.engine import Listener, Machine
-from activemem.engine.core import NOBODY
-from activemem.engine.run import (
+from activemem.engine.core.events import NOBODY
+from activemem.engine.run import ray_connection
+from activemem.engine.run.ray_connection import (
     STARTS,
     check_workers_here,
     code_fault,
     connected,
     look_at_code,
-    ray_connection,
 )
-from activemem.engine.trial import MachineError
+from activemem.engine.trial.failures import MachineError
 from activemem.storage import Store
 
 HERE = Machine(gpus=0.0)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from activemem.engine.core import cpus_here
+from activemem.engine.core.resources import cpus_here
 from activemem.storage import Store
 
 from ...study_texts import replaced

@@ -6,9 +6,10 @@ import pytest
 
 from activemem import load_study, run_study
 from activemem.engine import Listener, Machine
-from activemem.engine.run import driver, short_grid_seconds, step_times
+from activemem.engine.run import driver, step_times
+from activemem.engine.run.step_times import short_grid_seconds
 from activemem.storage import Store
-from activemem.studies.planning import SHORT_S, START_S, TimeEstimator
+from activemem.studies.planning.time_estimates import SHORT_S, START_S, TimeEstimator
 
 from ...study_texts import SEARCH_OF_RUNGS
 

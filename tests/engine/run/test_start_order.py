@@ -7,10 +7,10 @@ import pytest
 
 from activemem import StudyError, load_study, run_study
 from activemem.engine import Ended, Machine, Started
-from activemem.engine.run import GridCohorts
-from activemem.engine.trial import Job
+from activemem.engine.run.cohorts import GridCohorts
+from activemem.engine.trial.outcome import Job
 from activemem.storage import Store
-from activemem.studies.planning import select_shard, start_turns
+from activemem.studies.planning.trials_to_run import select_shard, start_turns
 
 from ...study_texts import study_text
 

@@ -6,9 +6,11 @@ import pytest
 
 from activemem import load_study
 from activemem.engine import Machine
-from activemem.engine.run import plan_study, planning
+from activemem.engine.run import planning
+from activemem.engine.run.planning import plan_study
 from activemem.storage import Store
-from activemem.studies.resolve import max_training_flops, settings_from_json
+from activemem.studies.resolve.costs import max_training_flops
+from activemem.studies.resolve.trial import settings_from_json
 
 from ...study_texts import study_text
 

@@ -4,9 +4,11 @@ import torch
 from torch.nn.functional import pad
 
 from activemem.engine import get_task
-from activemem.engine.data import collate
-from activemem.engine.data.vocabularies import START
-from activemem.engine.tasks import EXAMPLES, LONG_TERM_PROBLEMS, Subject, draw_lengths, generate_splits
+from activemem.engine.data.sentence_pairs import collate
+from activemem.engine.data.vocabularies.vocabulary import START
+from activemem.engine.tasks.conformance import EXAMPLES, Subject
+from activemem.engine.tasks.long_term import LONG_TERM_PROBLEMS, draw_lengths
+from activemem.engine.tasks.memory_degradation import generate_splits
 from activemem.studies.catalog.tasks import (
     AlgorithmicTask,
     DegradationProblem,

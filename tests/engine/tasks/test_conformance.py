@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from activemem import IGNORED, Examples, GeneratedTask, Reach, TaskSizes, register_task
-from activemem.engine.tasks import CHECKS, conformance, other_processes_draw_the_same, subject
+from activemem.engine.tasks import conformance
+from activemem.engine.tasks.conformance import CHECKS, other_processes_draw_the_same, subject
 from activemem.studies.catalog.tasks import (
     TASKS,
     AlgorithmicTask,

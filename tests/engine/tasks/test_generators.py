@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 import torch
 
-from activemem.engine.tasks import get_task, registered_tasks
+from activemem.engine.tasks.algorithmic import get_task, registered_tasks
 from activemem.studies.catalog.tasks import TASKS, AlgorithmicTask, TaskError, task_names
 
 ALGORITHMIC = [name for name in task_names() if isinstance(TASKS.get(name), AlgorithmicTask)]

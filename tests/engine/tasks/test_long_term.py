@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from activemem.engine.objectives import build_objective
-from activemem.engine.tasks import LONG_TERM_PROBLEMS, TOLERANCE, draw_lengths
-from activemem.engine.trial import Training
-from activemem.studies.schema import TrialSettings
+from activemem.engine.objectives.build import build_objective
+from activemem.engine.tasks.long_term import LONG_TERM_PROBLEMS, TOLERANCE, draw_lengths
+from activemem.engine.trial.training import Training
+from activemem.studies.schema.settings import TrialSettings
 
 CPU = torch.device("cpu")
 TASKS = tuple(LONG_TERM_PROBLEMS)

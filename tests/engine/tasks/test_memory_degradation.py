@@ -8,8 +8,13 @@ from itertools import pairwise
 import pytest
 import torch
 
-from activemem.engine.data import collate
-from activemem.engine.tasks import SequenceSplits, fixed_bigrams, generate_splits, tabu_symbols
+from activemem.engine.data.sentence_pairs import collate
+from activemem.engine.tasks.memory_degradation import (
+    SequenceSplits,
+    fixed_bigrams,
+    generate_splits,
+    tabu_symbols,
+)
 from activemem.studies.catalog.tasks import DegradationProblem, require_task, task_names
 
 START, END, FIRST = 1, 2, 4

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from activemem.engine.tasks import get_task, registered_tasks
+from activemem.engine.tasks.algorithmic import get_task, registered_tasks
 from activemem.studies.catalog.tasks import require_task
 
 ARITHMETIC = ("addition", "multiply")

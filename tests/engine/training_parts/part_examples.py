@@ -7,8 +7,8 @@ import torch
 from pydantic import Field
 
 from activemem import Callback, LossTerm, register_callback, register_loss_term
-from activemem.engine.core import StoppedMidway
-from activemem.engine.trial import EPOCHS
+from activemem.engine.core.process import StoppedMidway
+from activemem.engine.trial.conformance import EPOCHS
 
 SOURCE = "a test"
 

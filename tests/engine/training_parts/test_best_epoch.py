@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from activemem import StudyError, load_study
-from activemem.engine.trial import BestEpoch, Training
-from activemem.studies.schema import TrialSettings
+from activemem.engine.trial.evaluation import BestEpoch
+from activemem.engine.trial.training import Training
+from activemem.studies.schema.settings import TrialSettings
 
 from ...study_texts import study_text
 

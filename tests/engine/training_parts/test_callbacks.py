@@ -6,9 +6,11 @@ import pytest
 import torch
 
 from activemem import Callback, PluginError, register_callback
-from activemem.engine.core import StoppedMidway
-from activemem.engine.trial import CALLBACK_CHECKS, EPOCHS, CallbackError, Callbacks, Training, trial
-from activemem.studies.schema import epoch_metrics
+from activemem.engine.core.process import StoppedMidway
+from activemem.engine.trial.conformance import CALLBACK_CHECKS, EPOCHS, trial
+from activemem.engine.trial.training import Training
+from activemem.engine.trial.training_parts import CallbackError, Callbacks
+from activemem.studies.schema.reported_metrics import epoch_metrics
 
 from . import part_examples
 

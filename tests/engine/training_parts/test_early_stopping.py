@@ -6,10 +6,14 @@ import torch
 
 from activemem import StudyError, load_study, run_study
 from activemem.engine import EpochFinished, Machine
-from activemem.engine.trial import Attempt, Job, Stopping, Training
+from activemem.engine.trial.evaluation import Stopping
+from activemem.engine.trial.outcome import Job
+from activemem.engine.trial.resumable_attempt import Attempt
+from activemem.engine.trial.training import Training
 from activemem.storage import Store
-from activemem.studies.catalog import metric_family
-from activemem.studies.schema import TrialSettings, epoch_metrics, final_metrics
+from activemem.studies.catalog.metrics import metric_family
+from activemem.studies.schema.reported_metrics import epoch_metrics, final_metrics
+from activemem.studies.schema.settings import TrialSettings
 
 from ...study_texts import study_text
 

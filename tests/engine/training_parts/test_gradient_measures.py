@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from activemem.engine.trial import Training
+from activemem.engine.trial.training import Training
 
 CPU = torch.device("cpu")
 

@@ -4,10 +4,13 @@ import pytest
 import torch
 
 from activemem import PluginError, StudyError, load_study, run_study
-from activemem.engine.trial import LOSS_TERM_CHECKS, LossTermError, NotANumberError, Training, trial
+from activemem.engine.trial.conformance import LOSS_TERM_CHECKS, trial
+from activemem.engine.trial.evaluation import NotANumberError
+from activemem.engine.trial.training import Training
+from activemem.engine.trial.training_parts import LossTermError
 from activemem.storage import Store
-from activemem.studies.resolve import settings_from_json, settings_to_json, trial_id
-from activemem.studies.schema import TrialSettings
+from activemem.studies.resolve.trial import settings_from_json, settings_to_json, trial_id
+from activemem.studies.schema.settings import TrialSettings
 
 from ...study_texts import study_text
 from . import part_examples

@@ -10,11 +10,15 @@ import pytest
 import torch
 
 from activemem.engine import ModelFileError, Started
-from activemem.engine.core import read_model_file
-from activemem.engine.trial import Attempt, Checkpoint, CrashCounts, Job
-from activemem.storage import STARTS_FILE, Store, begun_trials
+from activemem.engine.core.models import read_model_file
+from activemem.engine.trial.checkpoints import Checkpoint
+from activemem.engine.trial.failures import CrashCounts
+from activemem.engine.trial.outcome import Job
+from activemem.engine.trial.resumable_attempt import Attempt
+from activemem.storage import Store
+from activemem.storage.trial_files import STARTS_FILE, begun_trials
 from activemem.studies import Trial
-from activemem.studies.planning import unfinished_trials
+from activemem.studies.planning.trials_to_run import unfinished_trials
 
 CPU = torch.device("cpu")
 SAMPLE = 40

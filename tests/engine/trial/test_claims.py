@@ -6,9 +6,11 @@ import time
 import pytest
 
 from activemem import load_study
-from activemem.engine.core import ClaimedElsewhere
-from activemem.engine.trial import Claims, Job
-from activemem.storage import KEPT_S, Store
+from activemem.engine.core.events import ClaimedElsewhere
+from activemem.engine.trial.outcome import Job
+from activemem.engine.trial.resumable_attempt import Claims
+from activemem.storage import Store
+from activemem.storage.leases import KEPT_S
 
 from ...storage.factories import make_trial_row
 

@@ -3,7 +3,7 @@
 import faulthandler
 import os
 
-from activemem.engine.trial import (
+from activemem.engine.trial.failures import (
     CrashCounts,
     crash_report_file,
     failure_by_death,

@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from activemem.blocks import Embedding
-from activemem.engine.trial import Training, in_smaller_parts
+from activemem.engine.trial.failures import in_smaller_parts
+from activemem.engine.trial.training import Training
 from activemem.studies.catalog.tasks import TASKS, DegradationProblem
-from activemem.studies.schema import TrialSettings
+from activemem.studies.schema.settings import TrialSettings
 
 from ...quick_cases import one_in
 from ...registry_entries import replace_entry

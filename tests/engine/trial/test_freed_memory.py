@@ -12,9 +12,12 @@ import torch._dynamo  # the first optimiser of a process imports it, in frames t
 from torch._dynamo.testing import CompileCounter
 
 from activemem.engine import Started
-from activemem.engine.core import ClaimedElsewhere
-from activemem.engine.trial import Attempt, Job, Training
-from activemem.storage import Lease, Store
+from activemem.engine.core.events import ClaimedElsewhere
+from activemem.engine.trial.outcome import Job
+from activemem.engine.trial.resumable_attempt import Attempt
+from activemem.engine.trial.training import Training
+from activemem.storage import Store
+from activemem.storage.leases import Lease
 from activemem.studies import Trial
 
 CPU = torch.device("cpu")

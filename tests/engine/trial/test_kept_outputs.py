@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from activemem.engine.decoding import bleu
-from activemem.engine.trial import Attempt, Job
+from activemem.engine.decoding.measures import bleu
+from activemem.engine.trial.outcome import Job
+from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.storage import Store
 from activemem.studies import Trial
 from activemem.studies.catalog.tasks import TASKS, require_task

@@ -8,16 +8,18 @@ from torch import nn
 from torch.nn import functional
 
 from activemem import Block, Reach, StudyResults, load_study, run_study
-from activemem.blocks.core import BLOCKS
+from activemem.blocks.core.block import BLOCKS
 from activemem.engine import LeakError
-from activemem.engine.core import NOBODY, ONE_CPU
-from activemem.engine.trial import Training, check_future_is_hidden
+from activemem.engine.core.events import NOBODY
+from activemem.engine.core.resources import ONE_CPU
+from activemem.engine.trial.evaluation import check_future_is_hidden
+from activemem.engine.trial.training import Training
 from activemem.grammar import lookup
-from activemem.grammar.vocabulary import SPECS
+from activemem.grammar.vocabulary.spec import SPECS
 from activemem.reporting.tables.render import render
 from activemem.storage import Store
 from activemem.studies.catalog.tasks import TASKS, DegradationProblem
-from activemem.studies.schema import TrialSettings
+from activemem.studies.schema.settings import TrialSettings
 
 from ...registry_entries import replace_entry
 from ...study_texts import study_text

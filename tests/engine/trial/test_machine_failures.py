@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from activemem.engine.trial import failures, lost_gpu, machine_failure, note_lost_gpu
+from activemem.engine.trial import failures
+from activemem.engine.trial.failures import lost_gpu, machine_failure, note_lost_gpu
 
 
 @pytest.mark.parametrize(

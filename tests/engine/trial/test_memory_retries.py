@@ -3,17 +3,12 @@
 import pytest
 import torch
 
-from activemem.blocks.core import StreamState, split_streams
+from activemem.blocks.core.block import StreamState, split_streams
 from activemem.engine import Ended, EpochFinished, Started
-from activemem.engine.trial import (
-    Attempt,
-    Job,
-    OomRetries,
-    Training,
-    free_memory,
-    is_out_of_memory,
-    may_be_out_of_memory,
-)
+from activemem.engine.trial.failures import OomRetries, free_memory, is_out_of_memory, may_be_out_of_memory
+from activemem.engine.trial.outcome import Job
+from activemem.engine.trial.resumable_attempt import Attempt
+from activemem.engine.trial.training import Training
 from activemem.plugins import PluginError, plugin_errors
 from activemem.storage import Store
 from activemem.studies import Trial

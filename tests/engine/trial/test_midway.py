@@ -6,10 +6,10 @@ import itertools
 import pytest
 import torch
 
-from activemem.engine.core import StoppedMidway
+from activemem.engine.core.process import StoppedMidway
 from activemem.engine.objectives import seq2seq
-from activemem.engine.trial import Training
-from activemem.studies.schema import TrialSettings
+from activemem.engine.trial.training import Training
+from activemem.studies.schema.settings import TrialSettings
 
 from ..text_factories import tiny_corpus
 

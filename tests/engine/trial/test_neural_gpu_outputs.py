@@ -4,13 +4,16 @@ import pytest
 import torch
 
 from activemem import load_study
-from activemem.engine.data import bracket_of, parse_linearised
-from activemem.engine.decoding import Decoding, bleu
-from activemem.engine.objectives import PairData, generate
-from activemem.engine.probes import load_kept_model
-from activemem.engine.trial import Attempt, Job
+from activemem.engine.data.treebanks import bracket_of, parse_linearised
+from activemem.engine.decoding.measures import bleu
+from activemem.engine.decoding.searches import Decoding
+from activemem.engine.objectives.generation import PairData, generate
+from activemem.engine.probes.trained_models import load_kept_model
+from activemem.engine.trial.outcome import Job
+from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.storage import Store
-from activemem.studies.catalog import Treebank, datasets
+from activemem.studies.catalog import datasets
+from activemem.studies.catalog.datasets import Treebank
 
 from ...registry_entries import replace_entry
 from ...study_texts import study_text

@@ -6,9 +6,10 @@ from itertools import islice
 import pytest
 import torch
 
-from activemem.engine.data.text import iter_stream_batches, open_corpus
-from activemem.engine.trial import Training
-from activemem.studies.schema import TrialSettings
+from activemem.engine.data.text.batches import iter_stream_batches
+from activemem.engine.data.text.corpus import open_corpus
+from activemem.engine.trial.training import Training
+from activemem.studies.schema.settings import TrialSettings
 from tests.engine.trial.persistent_memory_program import Program
 
 STEPS = 25

@@ -8,11 +8,12 @@ from torch.nn import functional
 
 from activemem import load_study, run_study
 from activemem.engine import Machine, PrecisionError
-from activemem.engine.core import check_precision, float32_products
-from activemem.engine.run import check_device
-from activemem.engine.trial import Training, training
+from activemem.engine.core.models import check_precision, float32_products
+from activemem.engine.run.preflight import check_device
+from activemem.engine.trial import training
+from activemem.engine.trial.training import Training
 from activemem.storage import Store
-from activemem.studies.resolve import settings_to_json
+from activemem.studies.resolve.trial import settings_to_json
 
 CPU = torch.device("cpu")
 NO_GPU = "precision 'tf32' needs a GPU that supports it, such as NVIDIA's since Ampere, got no GPU"

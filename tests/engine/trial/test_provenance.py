@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from activemem.engine.trial import describe_code
+from activemem.engine.trial.commit import describe_code
 
 
 @pytest.fixture

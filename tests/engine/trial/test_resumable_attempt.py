@@ -11,20 +11,16 @@ import pytest
 import torch
 
 from activemem.engine import Ended, EpochFinished, Started
-from activemem.engine.trial import (
-    MAX_DEATHS,
-    MAX_WORKER_DEATHS,
-    Attempt,
-    Checkpoint,
-    Job,
-    Training,
-    dies_often,
-    failures,
-    store_pruned,
-)
-from activemem.storage import STARTS_FILE, Store
+from activemem.engine.trial import failures
+from activemem.engine.trial.checkpoints import Checkpoint, dies_often
+from activemem.engine.trial.failures import MAX_DEATHS, MAX_WORKER_DEATHS
+from activemem.engine.trial.outcome import Job
+from activemem.engine.trial.resumable_attempt import Attempt, store_pruned
+from activemem.engine.trial.training import Training
+from activemem.storage import Store
+from activemem.storage.trial_files import STARTS_FILE
 from activemem.studies import Trial
-from activemem.studies.planning import unfinished_trials
+from activemem.studies.planning.trials_to_run import unfinished_trials
 
 CPU = torch.device("cpu")
 

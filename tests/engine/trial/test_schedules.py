@@ -8,10 +8,10 @@ import torch
 from pydantic import Field
 
 from activemem import PluginError, PluginSchedule, register_schedule
-from activemem.engine.trial import Schedule, factor
-from activemem.studies.catalog import SCHEDULES
-from activemem.studies.catalog import OwnScheduleSettings as ScheduleSettings
-from activemem.studies.schema import TrainSettings
+from activemem.engine.trial.training import Schedule, factor
+from activemem.studies.catalog.optimisers import SCHEDULES
+from activemem.studies.catalog.optimisers import OwnScheduleSettings as ScheduleSettings
+from activemem.studies.schema.settings import TrainSettings
 
 TOTAL, EPOCH = 120, 10
 LOSSES = (3.0, 2.0, 1.5, 1.5, 1.6, 1.5, 1.55, 1.5, 1.4, 1.4, 1.3, 1.3)  # one an epoch

@@ -5,7 +5,7 @@ import pickle
 import pytest
 import torch
 
-from activemem.engine.trial import Training
+from activemem.engine.trial.training import Training
 
 CPU = torch.device("cpu")
 

@@ -6,8 +6,9 @@ import pickle
 import pytest
 import torch
 
-from activemem.engine.core import derive_seed
-from activemem.engine.trial import NotANumberError, Stopping, Training
+from activemem.engine.core.process import derive_seed
+from activemem.engine.trial.evaluation import NotANumberError, Stopping
+from activemem.engine.trial.training import Training
 
 CPU = torch.device("cpu")
 GPU = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"))

@@ -9,12 +9,12 @@ from contextlib import nullcontext
 import pytest
 import torch
 
-from activemem.blocks.testing import example_block
-from activemem.engine.optimisers import Weights, make_weights
-from activemem.engine.trial import Training
+from activemem.blocks.testing.fixtures import example_block
+from activemem.engine.optimisers.weights import Weights, make_weights
+from activemem.engine.trial.training import Training
 from activemem.grammar import render
-from activemem.studies.catalog import SCHEDULES
-from activemem.studies.schema import TrialSettings
+from activemem.studies.catalog.optimisers import SCHEDULES
+from activemem.studies.schema.settings import TrialSettings
 
 from ...blocks.example_blocks import SEQUENCE_BLOCKS
 from ...quick_cases import one_in

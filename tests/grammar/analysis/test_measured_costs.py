@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from activemem.grammar import configure, parse
-from activemem.grammar.analysis import block_cost, measured_costs
+from activemem.grammar.analysis import measured_costs
+from activemem.grammar.analysis.analyse import block_cost
 
 BLOCK = parse("conv(k=7)").root
 CONFIG = configure(d_model=24, dropout=0.0)

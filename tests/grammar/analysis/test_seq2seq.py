@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from activemem.grammar import (
-    UNBOUNDED,
-    PartKind,
-    Reach,
-    RecipeError,
-    Space,
-    analyse,
-    cross_attention_width,
-    parse,
-)
+from activemem.grammar import UNBOUNDED, PartKind, Reach, RecipeError, Space, analyse, parse
+from activemem.grammar.seq2seq import cross_attention_width
 
 from ...golden import GoldenTexts
 

@@ -8,25 +8,24 @@ import sys
 import pytest
 
 from activemem.grammar import (
-    BlockNode,
     CostContext,
     Parameter,
     Role,
     Spec,
-    Value,
     as_bool,
     as_float,
     as_int,
     as_word,
     configure,
-    find_conflict,
     lookup,
     parse,
     register,
     registered_names,
     render,
 )
-from activemem.grammar.vocabulary import REQUIRED, builtin_names
+from activemem.grammar.checker import find_conflict
+from activemem.grammar.nodes import BlockNode, Value
+from activemem.grammar.vocabulary.spec import REQUIRED, builtin_names
 
 from ...golden import GoldenTexts
 

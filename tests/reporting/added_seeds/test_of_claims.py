@@ -6,9 +6,11 @@ import pytest
 from scipy import stats
 
 from activemem import load_study
-from activemem.reporting import Verdict, next_seeds
-from activemem.reporting.claims import check_claims, paired_test
-from activemem.reporting.statistics import look_level, p_over_looks
+from activemem.reporting import Verdict
+from activemem.reporting.added_seeds import next_seeds
+from activemem.reporting.claims.check import check_claims
+from activemem.reporting.claims.hypothesis_test import paired_test
+from activemem.reporting.statistics.look_levels import look_level, p_over_looks
 
 from ...studies.claims.factories import STUDY_TEXT, make_outcomes, study_with_claims
 from ...study_texts import study_text

@@ -5,7 +5,8 @@ import pytest
 import scipy
 
 from activemem.reporting import Verdict
-from activemem.reporting.claims import check_claims, legend
+from activemem.reporting.claims.check import check_claims
+from activemem.reporting.claims.terminal import legend
 
 from ...studies.claims.factories import STUDY_TEXT, make_outcomes, study_with_claims
 from ...study_texts import study_text

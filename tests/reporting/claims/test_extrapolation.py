@@ -6,11 +6,12 @@ from dataclasses import replace
 import pytest
 
 from activemem import StudyError, load_study
-from activemem.reporting.claims import check_claims, measured_sentences
-from activemem.reporting.curves import build_curve
-from activemem.reporting.tables import build_table
+from activemem.reporting.claims.check import check_claims
+from activemem.reporting.claims.terminal import measured_sentences
+from activemem.reporting.curves.curve import build_curve
+from activemem.reporting.tables.table import build_table
 from activemem.storage import Store
-from activemem.studies.resolve import model_cost
+from activemem.studies.resolve.costs import model_cost
 
 from ..conftest import made_row
 

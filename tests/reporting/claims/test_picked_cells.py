@@ -5,10 +5,11 @@ import pytest
 
 from activemem import StudyError, load_study
 from activemem.reporting import Verdict
-from activemem.reporting.claims import check_claims, measured_sentences
-from activemem.reporting.curves import build_curve
-from activemem.reporting.tables import build_table
-from activemem.storage import trial_frame
+from activemem.reporting.claims.check import check_claims
+from activemem.reporting.claims.terminal import measured_sentences
+from activemem.reporting.curves.curve import build_curve
+from activemem.reporting.tables.table import build_table
+from activemem.storage.rows import trial_frame
 
 from ...studies.claims.factories import make_outcomes, study_with_claims
 from ...study_texts import study_text

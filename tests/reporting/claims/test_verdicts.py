@@ -11,17 +11,12 @@ import pytest
 import scipy
 
 from activemem.reporting import Verdict
-from activemem.reporting.claims import (
-    check_claims,
-    claims_to_terminal,
-    count_verdicts,
-    format_seeds,
-    legend,
-    needs_metrics,
-    paired_test,
-    printed_effect,
-)
-from activemem.reporting.statistics import hochberg_threshold
+from activemem.reporting.claims.cell_values import printed_effect
+from activemem.reporting.claims.check import check_claims, needs_metrics
+from activemem.reporting.claims.hypothesis_test import paired_test
+from activemem.reporting.claims.terminal import claims_to_terminal, format_seeds, legend
+from activemem.reporting.claims.verdicts import count_verdicts
+from activemem.reporting.statistics.estimates import hochberg_threshold
 
 from ...studies.claims.factories import STUDY_TEXT, make_outcomes, study_with_claims
 

@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 
 from activemem import load_study
-from activemem.reporting.curves import build_curve
+from activemem.reporting.curves.curve import build_curve
 from activemem.storage import MetricRow, Store, TrialRow
-from activemem.studies.presentation import find_kind
+from activemem.studies.presentation.kinds import find_kind
 
 from ...study_texts import study_text
 

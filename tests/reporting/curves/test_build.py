@@ -7,10 +7,11 @@ import pytest
 
 from activemem import StudyError, load_study, register_metric
 from activemem.reporting import CurveError
-from activemem.reporting.curves import build_curve, mean_interval
+from activemem.reporting.curves.cell_figure import mean_interval
+from activemem.reporting.curves.curve import build_curve
 from activemem.storage import Store
 from activemem.studies import METRICS
-from activemem.studies.catalog import find_metric
+from activemem.studies.catalog.metrics import find_metric
 
 from .curve_factories import STUDY_TEXT, figure, make_curve, make_rows, make_store
 

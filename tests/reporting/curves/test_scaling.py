@@ -9,10 +9,10 @@ import pytest
 from scipy.stats import t
 
 from activemem import StudyError, load_study
-from activemem.reporting.curves import build_curve
-from activemem.reporting.tables import build_table
-from activemem.storage import trial_frame
-from activemem.studies.resolve import model_cost
+from activemem.reporting.curves.curve import build_curve
+from activemem.reporting.tables.table import build_table
+from activemem.storage.rows import trial_frame
+from activemem.studies.resolve.costs import model_cost
 
 from ...study_texts import study_text
 from ..conftest import made_row

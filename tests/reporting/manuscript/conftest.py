@@ -4,7 +4,8 @@ from functools import partial
 
 import pytest
 
-from activemem.reporting.manuscript import read_manuscript, write_paper
+from activemem.reporting.manuscript.files import write_paper
+from activemem.reporting.manuscript.paper_file import read_manuscript
 
 CURVE = """
 [[curve]]

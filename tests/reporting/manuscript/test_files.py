@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from activemem import load_study
-from activemem.reporting.manuscript import paper_files, read_manuscript
+from activemem.reporting.manuscript.files import paper_files
+from activemem.reporting.manuscript.paper_file import read_manuscript
 from activemem.storage import Store
 
 from ...latex import compile_latex

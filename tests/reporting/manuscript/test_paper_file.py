@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from activemem import StudyError, load_study, open_study
-from activemem.reporting.manuscript import paper_files, read_manuscript
+from activemem.reporting.manuscript.files import paper_files
+from activemem.reporting.manuscript.paper_file import read_manuscript
 from activemem.storage import Store
 
 from ...study_texts import study_text

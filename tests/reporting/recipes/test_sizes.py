@@ -3,7 +3,7 @@
 import pytest
 
 from activemem.grammar import analyse, configure
-from activemem.reporting.recipes import describe_sizes
+from activemem.reporting.recipes.breakdown import describe_sizes
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,9 @@
 import pytest
 
 from activemem import StudyResults, load_study
-from activemem.reporting.curves import Point
-from activemem.reporting.kinds import Cloud, PointTrace, pareto_front
+from activemem.reporting.curves.curve import Point
+from activemem.reporting.kinds.pareto import Cloud, pareto_front
+from activemem.reporting.kinds.points import PointTrace
 from activemem.storage import Store
 
 from .conftest import PRUNES, SEARCH

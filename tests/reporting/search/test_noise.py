@@ -6,7 +6,7 @@ import re
 import pytest
 
 from activemem import StudyResults, load_study
-from activemem.reporting.search import chance_lead, find_plateau, measure_noise
+from activemem.reporting.search.noise import chance_lead, find_plateau, measure_noise
 from activemem.storage import Store
 from activemem.studies import find_points
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from activemem import StudyError, StudyResults, load_study
-from activemem.reporting.search import PromotionError
+from activemem.reporting.search.promotion import PromotionError
 from activemem.storage import Store
 
 from ...studies.planning.test_plan import keep

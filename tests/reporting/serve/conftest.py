@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 import pytest
 
 from activemem import load_study
-from activemem.reporting.serve import Access, PageServer
+from activemem.reporting.serve.http_server import Access, PageServer
 from activemem.storage import MetricRow, Store
 
 from ..conftest import EVERYTHING, STUDY, made_row

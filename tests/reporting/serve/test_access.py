@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from activemem.reporting.serve import Access, ServeError
+from activemem.reporting.serve.http_server import Access, ServeError
 
 from .conftest import get, serving
 

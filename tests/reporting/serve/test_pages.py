@@ -9,8 +9,9 @@ import pytest
 
 from activemem import load_study
 from activemem.reporting.page import report
-from activemem.reporting.serve import metric_words
-from activemem.storage import STARTS_FILE, Store, read, write_note
+from activemem.reporting.serve.trials import metric_words
+from activemem.storage import Store, read
+from activemem.storage.trial_files import STARTS_FILE, write_note
 
 from .conftest import fill, get, names, section, serving, wait_for, write_end, write_study
 

@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 from activemem import load_study
-from activemem.storage import STARTS_FILE, Store, write_note
+from activemem.storage import Store
+from activemem.storage.trial_files import STARTS_FILE, write_note
 
 from ...study_texts import study_text
 from ..search.conftest import CONV, POINTS, SEARCH, fill_search

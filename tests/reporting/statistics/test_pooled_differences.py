@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import scipy
 
-from activemem.reporting.statistics import differences_between, holm_adjusted, pooled_variance
+from activemem.reporting.statistics.estimates import holm_adjusted
+from activemem.reporting.statistics.pooled_differences import differences_between, pooled_variance
 
 
 def differences_from(base, others):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import linregress, t
 
-from activemem.reporting.statistics import exponent_difference, fit_power_law
+from activemem.reporting.statistics.power_law import exponent_difference, fit_power_law
 
 POINTS = [(1e3, 4.1), (4e3, 3.0), (2e4, 2.3), (1e5, 1.5), (3e5, 1.3)]
 

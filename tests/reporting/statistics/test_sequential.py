@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from activemem.reporting.statistics import look_level, p_over_looks
-from activemem.studies.claims import looks
+from activemem.reporting.statistics.look_levels import look_level, p_over_looks
+from activemem.studies.claims.interim_tests import looks
 
 
 @pytest.mark.parametrize(

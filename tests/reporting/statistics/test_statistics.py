@@ -8,7 +8,7 @@ import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activemem.reporting.statistics import (
+from activemem.reporting.statistics.estimates import (
     Estimate,
     StatisticsError,
     estimate,

@@ -10,15 +10,16 @@ import polars as pl
 import pytest
 
 from activemem import Study, StudyResults, load_study
-from activemem.cli.views import format_best_points
+from activemem.cli.views.status import format_best_points
 from activemem.reporting import Table, TableError, Verdict
-from activemem.reporting.claims import check_claims
-from activemem.reporting.kinds import CellsTable
-from activemem.reporting.statistics import Estimate
-from activemem.reporting.tables import Cell, CellStatus, Footnote, build_table
-from activemem.storage import Store, trial_frame
+from activemem.reporting.claims.check import check_claims
+from activemem.reporting.kinds.cells import CellsTable
+from activemem.reporting.statistics.estimates import Estimate
+from activemem.reporting.tables.table import Cell, CellStatus, Footnote, build_table
+from activemem.storage import Store
+from activemem.storage.rows import trial_frame
 from activemem.studies import find_points
-from activemem.studies.catalog import PublishedNumber
+from activemem.studies.catalog.published import PublishedNumber
 
 from ...golden import GoldenTexts
 from ...study_texts import study_text

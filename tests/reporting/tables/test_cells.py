@@ -9,9 +9,9 @@ import pytest
 
 from activemem import Study, load_study
 from activemem.reporting import Table
-from activemem.reporting.kinds import CellsTable
-from activemem.reporting.statistics import estimate
-from activemem.reporting.tables import Cell, CellStatus, ColumnKey, build_table
+from activemem.reporting.kinds.cells import CellsTable
+from activemem.reporting.statistics.estimates import estimate
+from activemem.reporting.tables.table import Cell, CellStatus, ColumnKey, build_table
 
 from ...golden import GoldenTexts
 

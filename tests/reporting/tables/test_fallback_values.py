@@ -8,10 +8,11 @@ import pytest
 
 from activemem import Study, load_study
 from activemem.reporting import Table
-from activemem.reporting.kinds import CellsTable
-from activemem.reporting.tables import Cell, CellStatus, Tally, build_table, pick_best
+from activemem.reporting.kinds.cells import CellsTable
 from activemem.reporting.tables.render import render
-from activemem.storage import trial_frame
+from activemem.reporting.tables.table import Cell, CellStatus, build_table
+from activemem.reporting.tables.tally import Tally, pick_best
+from activemem.storage.rows import trial_frame
 
 from ...golden import GoldenTexts
 from ...study_texts import study_text

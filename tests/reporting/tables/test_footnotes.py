@@ -1,6 +1,6 @@
 """Footnotes are lettered in the order of their appearance."""
 
-from activemem.reporting.tables import Footnote, Footnotes
+from activemem.reporting.tables.table import Footnote, Footnotes
 
 
 def test_equal_sentences_share_a_letter() -> None:

@@ -7,20 +7,19 @@ import polars as pl
 import pytest
 
 from activemem import Study, load_study
-from activemem.reporting import (
-    Table,
-    TableError,
-    load_outcomes,
+from activemem.reporting import Table, TableError
+from activemem.reporting.outcomes import load_outcomes
+from activemem.reporting.paper import (
     paper_tables,
     published_only_table,
     published_tables_of,
     studies_of_paper,
 )
-from activemem.reporting.tables import Cell, CellStatus, ColumnKey
 from activemem.reporting.tables.render import render
+from activemem.reporting.tables.table import Cell, CellStatus, ColumnKey
 from activemem.storage import Store
 from activemem.studies import published_tables
-from activemem.studies.catalog import HIGHER_IS_BETTER_BY_UNIT
+from activemem.studies.catalog.published import HIGHER_IS_BETTER_BY_UNIT
 
 PAPER = "active-memory-transformer"
 TABLES = list(published_tables().values())

@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 from activemem import load_study
-from activemem.reporting.tables import build_table
 from activemem.reporting.tables.render import render
-from activemem.storage import trial_frame
+from activemem.reporting.tables.table import build_table
+from activemem.storage.rows import trial_frame
 
 from ..conftest import made_row
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from activemem.reporting.tables import CellStatus, Tally
+from activemem.reporting.tables.table import CellStatus
+from activemem.reporting.tables.tally import Tally
 
 
 def tally(trials: int = 3, values: tuple[float, ...] = (), **gaps: tuple[str, ...]) -> Tally:

@@ -7,8 +7,8 @@ import pytest
 
 from activemem import Study, StudyError, load_study
 from activemem.reporting import Table
-from activemem.reporting.tables import build_table
-from activemem.storage import trial_frame
+from activemem.reporting.tables.table import build_table
+from activemem.storage.rows import trial_frame
 
 from ...golden import GoldenTexts
 from ...study_texts import study_text

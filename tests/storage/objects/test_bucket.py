@@ -4,7 +4,8 @@ import sys
 
 import pytest
 
-from activemem.storage import BucketError, BucketPlace, Store, StoreError
+from activemem.storage import Store, StoreError
+from activemem.storage.bucket import BucketError, BucketPlace
 
 KEY, NEXT = "leases/0123456789abcdef-0", "leases/0123456789abcdef-1"
 

@@ -4,7 +4,9 @@ import threading
 
 import pytest
 
-from activemem.storage import LEASE_S, Lease, Leases, LeaseState, Owner, Store, open_layout
+from activemem.storage import Store
+from activemem.storage.leases import LEASE_S, Lease, Leases, LeaseState, Owner
+from activemem.storage.store import open_layout
 
 from ..factories import make_trial_id
 

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from activemem.storage import BucketError, FindingKind, MetricRow, Store, StoreError, trial_files
+from activemem.storage import MetricRow, Store, StoreError, trial_files
+from activemem.storage.bucket import BucketError
+from activemem.storage.store_upkeep import FindingKind
 
 from ..factories import (
     fill_store,

@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from activemem import register_dataset
 from activemem.studies import CorpusError, dataset_names, require_dataset
-from activemem.studies.catalog import KINDS, ParallelCorpus, Treebank, datasets
+from activemem.studies.catalog import datasets
+from activemem.studies.catalog.datasets import KINDS, ParallelCorpus, Treebank
 
 
 def test_every_kind_is_listed_with_all_of_its_names():

@@ -5,7 +5,7 @@ from pydantic import Field
 
 from activemem import GeneratedTask, TaskSizes, register_task
 from activemem.studies.catalog.tasks import TASKS, TaskError, TaskKind, check_statements, read_task_settings
-from activemem.studies.text import InvalidTableError
+from activemem.studies.text.strict_model import InvalidTableError
 
 ABOUT = {"summary": "x to y", "source": "here"}
 

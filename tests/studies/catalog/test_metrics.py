@@ -3,7 +3,7 @@
 import pytest
 
 from activemem.studies import METRICS
-from activemem.studies.catalog import find_metric, metric_family, unknown_metric
+from activemem.studies.catalog.metrics import find_metric, metric_family, unknown_metric
 
 
 @pytest.mark.parametrize(

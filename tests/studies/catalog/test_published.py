@@ -3,7 +3,7 @@
 import pytest
 
 from activemem.studies import published_tables
-from activemem.studies.catalog import PublishedNumber, match_published_keys
+from activemem.studies.catalog.published import PublishedNumber, match_published_keys
 
 TABLE4 = published_tables()["active-memory-transformer", "table4"]
 

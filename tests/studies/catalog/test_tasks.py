@@ -13,7 +13,7 @@ from activemem.studies.catalog.tasks import (
     require_task,
     task_names,
 )
-from activemem.studies.text import InvalidTableError
+from activemem.studies.text.strict_model import InvalidTableError
 
 FOUR_CONVOLUTIONS = Reach(left=36, right=40)  # 4 * (conv(k=20) >> ff(512)), bidirectional
 ALGORITHMIC = [name for name in task_names() if isinstance(TASKS.get(name), AlgorithmicTask)]

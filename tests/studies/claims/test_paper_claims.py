@@ -4,9 +4,10 @@ import pytest
 
 from activemem.errors import FaultCollector
 from activemem.studies import Metric
-from activemem.studies.claims import ClaimSpec, claim_scope, iter_comparisons, resolve_claim
-from activemem.studies.designs import Grid
-from activemem.studies.text import PartSettings
+from activemem.studies.claims.comparisons import ClaimSpec, iter_comparisons
+from activemem.studies.claims.reader import claim_scope, resolve_claim
+from activemem.studies.designs.grid import Grid
+from activemem.studies.text.strict_model import PartSettings
 
 PURE = ("cgru(k=20)", "conv(k=20)", "persistent_conv(k=20)", "highway_conv(k=20)")
 BOTH = ("sa + conv(k=20)", "sa + persistent_conv(k=20)", "sa + highway_conv(k=20)")

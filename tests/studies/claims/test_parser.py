@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activemem import StudyError
-from activemem.reporting.claims import comparison_labels, full_text
-from activemem.studies.claims import AllOf, AnyOf, NotOf, iter_comparisons
+from activemem.reporting.claims.check import comparison_labels, full_text
+from activemem.studies.claims.comparisons import AllOf, AnyOf, NotOf, iter_comparisons
 
 from ...study_texts import study_text
 from .factories import STUDY_TEXT, study_with_claims

@@ -3,7 +3,7 @@
 import pytest
 
 from activemem import StudyError, load_study
-from activemem.studies.expansions import Fidelity
+from activemem.studies.expansions.asha import Fidelity
 
 from ...study_texts import SEARCH_OF_RUNGS as SEARCH
 

@@ -6,10 +6,10 @@ import tomllib
 import pytest
 
 from activemem import StudyError, load_study
-from activemem.reporting.tables import build_table
+from activemem.reporting.tables.table import build_table
 from activemem.storage import Store
 from activemem.studies import make_plan
-from activemem.studies.resolve import analysis
+from activemem.studies.resolve.costs import analysis
 
 TEXT = """
 [study]

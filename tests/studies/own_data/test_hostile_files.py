@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from activemem import StudyError, load_study
-from activemem.studies.own_data import FaultyValueError, iter_parquet
+from activemem.studies.own_data.formats import FaultyValueError, iter_parquet
 
 from .test_own_tables import study, told
 

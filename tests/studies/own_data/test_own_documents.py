@@ -7,8 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from activemem import StudyError, load_study
-from activemem.studies import Trial, load_recorded_study
-from activemem.studies.catalog import HeldOutFractions
+from activemem.studies import Trial
+from activemem.studies.catalog.datasets import HeldOutFractions
+from activemem.studies.study import load_recorded_study
 
 from ...study_texts import study_text
 

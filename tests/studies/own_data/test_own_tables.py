@@ -10,14 +10,7 @@ import pytest
 
 from activemem import StudyError, load_study
 from activemem.studies import Trial
-from activemem.studies.own_data import (
-    CLASSES,
-    MOST_FAULTS,
-    NUMBERS,
-    PAIRS,
-    TAGS,
-    read_rows,
-)
+from activemem.studies.own_data.rows import CLASSES, MOST_FAULTS, NUMBERS, PAIRS, TAGS, read_rows
 
 from ...study_texts import study_text
 

@@ -2,7 +2,8 @@
 
 import torch
 
-from activemem.blocks.core import Dropout, correlation
+from activemem.blocks.core import correlation
+from activemem.blocks.core.dropout import Dropout
 from activemem.blocks.layers import attention
 
 

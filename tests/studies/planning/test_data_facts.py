@@ -6,13 +6,14 @@ import pytest
 
 from activemem import StudyError, load_study
 from activemem.engine import Machine
-from activemem.engine.corpora import keep_files
-from activemem.engine.data.text import open_corpus
-from activemem.engine.run import on_machine
+from activemem.engine.corpora.files import keep_files
+from activemem.engine.data.text.corpus import open_corpus
+from activemem.engine.run.planning import on_machine
 from activemem.storage import Store
-from activemem.studies import load_recorded_study, make_plan
+from activemem.studies import make_plan
 from activemem.studies.own_data import texts
-from activemem.studies.planning import step_memory
+from activemem.studies.planning.memory_estimates import step_memory
+from activemem.studies.study import load_recorded_study
 
 from ...study_texts import study_text
 

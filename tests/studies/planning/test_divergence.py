@@ -5,9 +5,9 @@ import math
 import polars as pl
 import pytest
 
-from activemem.storage import TRIALS
+from activemem.storage.rows import TRIALS
 from activemem.studies.catalog.tasks import read_task_settings
-from activemem.studies.planning import (
+from activemem.studies.planning.final_values import (
     DIVERGED,
     describe_divergence,
     guessing_losses,

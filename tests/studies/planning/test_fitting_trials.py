@@ -5,12 +5,12 @@ import json
 import pytest
 
 from activemem import load_study
-from activemem.engine.core import NOBODY
-from activemem.engine.run.search import Search
+from activemem.engine.core.events import NOBODY
+from activemem.engine.run.search.search import Search
 from activemem.storage import Store
-from activemem.studies import find_points, make_plan, stored_outcomes, study_status
-from activemem.studies.planning import study_outcomes, tried_point
-from activemem.studies.resolve import settings_to_json
+from activemem.studies import find_points, make_plan, study_status
+from activemem.studies.planning.status import stored_outcomes, study_outcomes, tried_point
+from activemem.studies.resolve.trial import settings_to_json
 
 from ...study_texts import study_text
 from .test_plan import keep

@@ -10,14 +10,14 @@ from torch.profiler import ProfilerActivity, profile
 from activemem import StudyError, load_study
 from activemem.blocks.core import correlation
 from activemem.engine import Machine
-from activemem.engine.run import on_machine
-from activemem.engine.trial import Training
+from activemem.engine.run.planning import on_machine
+from activemem.engine.trial.training import Training
 from activemem.grammar import analyse
 from activemem.storage import Store
 from activemem.studies import make_plan
-from activemem.studies.planning import step_memory
-from activemem.studies.resolve import flops_of_test, max_training_flops, sequence_tokens, step_flops
-from activemem.studies.text import format_bytes
+from activemem.studies.planning.memory_estimates import step_memory
+from activemem.studies.resolve.costs import flops_of_test, max_training_flops, sequence_tokens, step_flops
+from activemem.studies.text.units import format_bytes
 
 from ...engine.training_parts import part_examples  # noqa: F401 -- whose callbacks trials name
 from ...quick_cases import one_in

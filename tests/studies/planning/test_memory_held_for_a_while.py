@@ -9,9 +9,9 @@ from torch.profiler import ProfilerActivity, profile
 
 from activemem import load_study
 from activemem.blocks import build
-from activemem.engine.trial import Training
+from activemem.engine.trial.training import Training
 from activemem.grammar import analyse
-from activemem.studies.planning import step_memory
+from activemem.studies.planning.memory_estimates import step_memory
 
 from ...quick_cases import one_in
 from ...study_texts import study_text

@@ -5,8 +5,8 @@ import gc
 import pytest
 import torch
 
-from activemem.engine.trial import Training
-from activemem.studies.planning import step_memory
+from activemem.engine.trial.training import Training
+from activemem.studies.planning.memory_estimates import step_memory
 
 from .test_memory_estimates import shaped
 

@@ -15,8 +15,9 @@ from activemem.grammar import analyse, parse
 from activemem.storage import Store, TrialRow
 from activemem.studies import make_plan, study_status
 from activemem.studies.catalog.tasks import TASKS
-from activemem.studies.planning import UNKNOWN_TIME, AcceleratorError, TimeEstimate, time_on
-from activemem.studies.resolve import (
+from activemem.studies.planning.accelerators import AcceleratorError, time_on
+from activemem.studies.planning.time_estimates import UNKNOWN_TIME, TimeEstimate
+from activemem.studies.resolve.costs import (
     REFERENCE_TOKENS,
     analysis,
     longest_length,

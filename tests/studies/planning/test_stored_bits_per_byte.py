@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from activemem import load_study
-from activemem.reporting import load_outcomes
+from activemem.reporting.outcomes import load_outcomes
 from activemem.storage import Store
-from activemem.studies.planning import final_value, with_bits_per_byte
+from activemem.studies.planning.final_values import final_value, with_bits_per_byte
 
 RESULTS = Path(__file__).parents[3] / "studies" / "results"
 

@@ -4,7 +4,7 @@ import pytest
 
 from activemem import Study, StudyError, load_study
 from activemem.studies import select_trials
-from activemem.studies.planning import select_shard
+from activemem.studies.planning.trials_to_run import select_shard
 
 from ...golden import GoldenTexts
 from ...study_texts import study_text

@@ -5,9 +5,9 @@ import math
 import polars as pl
 
 from activemem import register_metric
-from activemem.storage import METRIC_COLUMNS, TRIALS
+from activemem.storage.rows import METRIC_COLUMNS, TRIALS
 from activemem.studies import METRICS
-from activemem.studies.planning import combined_status, final_value, trial_values
+from activemem.studies.planning.final_values import combined_status, final_value, trial_values
 
 SEQ2SEQ = "seq2seq(lstm, lstm, attention=luong)"
 ENDS = [

@@ -4,8 +4,8 @@ import pytest
 
 from activemem import load_study
 from activemem.studies import METRICS
-from activemem.studies.catalog import find_metric
-from activemem.studies.presentation import (
+from activemem.studies.catalog.metrics import find_metric
+from activemem.studies.presentation.metric_words import (
     caution_sentence,
     describe_metrics,
     difference_sentence,

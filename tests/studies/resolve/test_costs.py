@@ -5,7 +5,7 @@ import pytest
 from activemem import load_study
 from activemem.grammar import analyse, configure
 from activemem.studies.catalog.tasks import UNBOUNDED_PAST
-from activemem.studies.resolve import (
+from activemem.studies.resolve.costs import (
     REFERENCE_TOKENS,
     analysis,
     max_learnable_length,
@@ -14,7 +14,7 @@ from activemem.studies.resolve import (
     sequence_tokens,
     step_flops,
 )
-from activemem.studies.schema import TrialSettings
+from activemem.studies.schema.settings import TrialSettings
 
 TRAIN = {"optimizer": {"name": "adam", "lr": 0.001}, "batch_size": 4, "epochs": 5, "steps_per_epoch": 10}
 TASKS = {

@@ -8,10 +8,11 @@ import pytest
 
 from activemem import Study, StudyError, load_study
 from activemem.grammar import Analysis, analyse, parse
-from activemem.reporting.tables import build_table
+from activemem.reporting.tables.table import build_table
 from activemem.storage import Store
-from activemem.studies import format_plan, make_plan
-from activemem.studies.resolve import SizeMatch, sequence_tokens
+from activemem.studies import make_plan
+from activemem.studies.plan_text import format_plan
+from activemem.studies.resolve.costs import SizeMatch, sequence_tokens
 
 from ...golden import GoldenTexts
 from ...study_texts import study_text

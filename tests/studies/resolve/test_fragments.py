@@ -3,7 +3,7 @@
 import pytest
 
 from activemem import StudyError, load_study
-from activemem.grammar import ChoiceDimension, IntegerDimension
+from activemem.grammar.nodes import ChoiceDimension, IntegerDimension
 
 from ...study_texts import replaced, study_text
 

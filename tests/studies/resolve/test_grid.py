@@ -2,7 +2,7 @@
 
 from activemem import load_study
 from activemem.grammar import analyse, parse
-from activemem.reporting.tables import CellStatus, build_table
+from activemem.reporting.tables.table import CellStatus, build_table
 from activemem.storage import Store
 
 from ...study_texts import study_text

@@ -8,11 +8,11 @@ from torch import nn
 
 from activemem import Reach, load_study
 from activemem.blocks import Block
-from activemem.blocks.core import BLOCKS
+from activemem.blocks.core.block import BLOCKS
 from activemem.grammar import Parameter, Spec, analyse, lookup, parse
-from activemem.grammar.vocabulary import SPECS
+from activemem.grammar.vocabulary.spec import SPECS
 from activemem.studies.catalog.tasks import TASKS
-from activemem.studies.expansions import nearest_sizes
+from activemem.studies.expansions.match import nearest_sizes
 
 from ...registry_entries import replace_entry
 from ...study_texts import replaced, study_text

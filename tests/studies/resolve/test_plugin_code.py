@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from activemem import PluginError, load_plugin
-from activemem.grammar import NORMS
+from activemem.grammar.norms import NORMS
 from activemem.studies import Trial
-from activemem.studies.resolve import code_fault, code_here
+from activemem.studies.resolve.trial import code_fault, code_here
 
 from ...notebook import Notebook
 from ...product_classes import ROOT

@@ -3,14 +3,10 @@
 import pytest
 
 from activemem import StudyError, load_study
-from activemem.grammar import (
-    ChoiceDimension,
-    IntegerDimension,
-    RealDimension,
-    RecipeError,
-    representative_values,
-)
-from activemem.studies.schema import enumerate_points, is_enumerable, read_dimension
+from activemem.grammar import RecipeError
+from activemem.grammar.dimensions import representative_values
+from activemem.grammar.nodes import ChoiceDimension, IntegerDimension, RealDimension
+from activemem.studies.schema.search import enumerate_points, is_enumerable, read_dimension
 
 from ...study_texts import replaced, study_text
 

@@ -7,8 +7,9 @@ import pytest
 
 from activemem import StudyError, load_study
 from activemem.storage import Store
-from activemem.studies import make_plan, study_schema
-from activemem.studies.resolve import max_training_flops, step_flops
+from activemem.studies import make_plan
+from activemem.studies.json_schema import study_schema
+from activemem.studies.resolve.costs import max_training_flops, step_flops
 
 from ...study_texts import study_text
 

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from activemem.studies import Trial, load_study
-from activemem.studies.schema import TrialSettings
+from activemem.studies.schema.settings import TrialSettings
 from tests.study_texts import study_text
 
 WRITTEN = {

@@ -9,9 +9,10 @@ import pytest
 
 import activemem
 from activemem import load_study
-from activemem.grammar import representative_values
-from activemem.studies.planning import tried_trial
-from activemem.studies.resolve import changes_of, settings_from_json, settings_to_json, trial_id
+from activemem.grammar.dimensions import representative_values
+from activemem.studies.planning.status import tried_trial
+from activemem.studies.resolve.result_changes import changes_of
+from activemem.studies.resolve.trial import settings_from_json, settings_to_json, trial_id
 
 from ...quick_cases import one_in
 from ...study_texts import study_text

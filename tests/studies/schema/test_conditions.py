@@ -3,14 +3,14 @@
 import pytest
 
 from activemem import StudyError, load_study
-from activemem.reporting import study_levels
-from activemem.reporting.claims import check_claims
-from activemem.reporting.curves import build_curve
-from activemem.reporting.tables import build_table
+from activemem.reporting.claims.check import check_claims
+from activemem.reporting.curves.curve import build_curve
+from activemem.reporting.subject import study_levels
+from activemem.reporting.tables.table import build_table
 from activemem.storage import Store
-from activemem.studies.designs import Grid
-from activemem.studies.schema import MAX_TRIALS
-from activemem.studies.text import PartSettings
+from activemem.studies.designs.grid import Grid
+from activemem.studies.schema.design import MAX_TRIALS
+from activemem.studies.text.strict_model import PartSettings
 
 from ...reporting.conftest import made_row
 from ...study_texts import study_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from activemem.studies import StudyError, load_study, select_trials
-from activemem.studies.schema import NamedLevels
+from activemem.studies.schema.factors import NamedLevels
 
 from ...golden import GoldenTexts
 

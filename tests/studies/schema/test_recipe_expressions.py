@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from activemem import conv, ff, load_study, sa
-from activemem.studies.schema import ModelSettings
+from activemem.studies.schema.settings import ModelSettings
 
 from ...study_texts import study_text
 

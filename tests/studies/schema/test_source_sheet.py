@@ -6,7 +6,7 @@ import re
 import pytest
 
 from activemem import StudyError, load_study
-from activemem.studies.schema import Source, SourcedSetting, SourceSheet
+from activemem.studies.schema.source_sheet import Source, SourcedSetting, SourceSheet
 
 STUDY = """
 [study]

@@ -7,7 +7,7 @@ import pytest
 from activemem import StudyError, load_study, open_study
 from activemem.storage import Store
 from activemem.studies import find_points, make_plan
-from activemem.studies.planning import reusable_outcomes
+from activemem.studies.planning.reused_trials import reusable_outcomes
 
 from ...study_texts import replaced, study_text
 from ..planning.test_plan import keep

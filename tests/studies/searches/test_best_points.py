@@ -7,8 +7,8 @@ import pytest
 from activemem import StudyError, load_study
 from activemem.storage import Store
 from activemem.studies import find_points, make_plan, study_status
-from activemem.studies.planning import study_outcomes
-from activemem.studies.searches import comparison_note
+from activemem.studies.planning.status import study_outcomes
+from activemem.studies.searches.points import comparison_note
 
 from ...study_texts import replaced, study_text
 from ..planning.test_plan import keep

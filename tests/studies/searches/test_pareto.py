@@ -5,7 +5,7 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activemem.studies.searches import crowding, front, ranks
+from activemem.studies.searches.points import crowding, front, ranks
 
 SMALL = st.integers(0, 4).map(float)
 POINTS = st.integers(1, 3).flatmap(lambda axes: st.lists(st.tuples(*[SMALL] * axes), max_size=12))

@@ -5,8 +5,8 @@ import pytest
 from activemem import StudyError, load_study
 from activemem.storage import Store
 from activemem.studies import find_points
-from activemem.studies.planning import ValueStatus
-from activemem.studies.searches import left_out, over_limit_sentence
+from activemem.studies.planning.final_values import ValueStatus
+from activemem.studies.searches.words import left_out, over_limit_sentence
 
 from ...study_texts import replaced, study_text
 from ..planning.test_plan import keep

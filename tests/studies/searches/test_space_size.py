@@ -3,11 +3,11 @@
 import pytest
 
 from activemem import load_study
-from activemem.engine.core import NOBODY
-from activemem.engine.run.search import Search
+from activemem.engine.core.events import NOBODY
+from activemem.engine.run.search.search import Search
 from activemem.storage import Store
-from activemem.studies.schema import enumerate_points
-from activemem.studies.searches import space_size, space_words
+from activemem.studies.schema.search import enumerate_points
+from activemem.studies.searches.words import space_size, space_words
 
 from ...study_texts import study_text
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from activemem.studies.text import locate
+from activemem.studies.text.toml_positions import locate
 
 WORKED = '''# a comment with [brackets] = and "quotes"
 title = "x" # y = 1

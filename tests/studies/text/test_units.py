@@ -3,7 +3,7 @@ import math
 import pytest
 
 from activemem.grammar import Reach
-from activemem.studies.text import (
+from activemem.studies.text.units import (
     abbreviate_all,
     degrees_of_freedom,
     format_bytes,

@@ -3,7 +3,9 @@
 import pytest
 
 from activemem.engine import EpochFinished, Started
-from activemem.tracking import StudyExport, Tracking, TrackingError, export_study, open_trackers
+from activemem.tracking.contract import TrackingError, open_trackers
+from activemem.tracking.export import StudyExport, export_study
+from activemem.tracking.feed import Tracking
 
 mlflow = pytest.importorskip("mlflow", reason="MLflow is not among what the tests install")
 

@@ -5,7 +5,9 @@ import math
 import pytest
 
 from activemem.engine import Ended, EpochFinished, Started
-from activemem.tracking import Known, StudyExport, Tracking, export_study, open_trackers, tracked_trial
+from activemem.tracking.contract import Known, open_trackers
+from activemem.tracking.export import StudyExport, export_study
+from activemem.tracking.feed import Tracking, tracked_trial
 
 pytest.importorskip("tensorboard", reason="TensorBoard is not among what the tests install")
 accumulators = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")

@@ -6,16 +6,9 @@ from importlib.util import find_spec
 import pytest
 
 from activemem.engine import EpochFinished, Started
-from activemem.tracking import (
-    Known,
-    StudyExport,
-    TrackedEnd,
-    Tracking,
-    TrackingError,
-    export_study,
-    open_trackers,
-    tracked_trial,
-)
+from activemem.tracking.contract import Known, TrackedEnd, TrackingError, open_trackers
+from activemem.tracking.export import StudyExport, export_study
+from activemem.tracking.feed import Tracking, tracked_trial
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),

@@ -7,14 +7,9 @@ import struct
 import pytest
 
 from activemem.engine import Ended, EpochFinished, Started
-from activemem.tracking import (
-    StudyExport,
-    Tracking,
-    TrackingError,
-    export_study,
-    open_trackers,
-    tracked_trial,
-)
+from activemem.tracking.contract import TrackingError, open_trackers
+from activemem.tracking.export import StudyExport, export_study
+from activemem.tracking.feed import Tracking, tracked_trial
 
 wandb = pytest.importorskip("wandb", reason="Weights & Biases is not among what the tests install")
 records = pytest.importorskip("wandb.proto.wandb_internal_pb2")

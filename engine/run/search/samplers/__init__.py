@@ -3,7 +3,3 @@
 They are `evolution` and `gp_trees`, a Gaussian process over recipes. They depend only on what is in the
 store. After a restart, all samplers propose the same points as without the restart.
 """
-
-from .....lazy_exports import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__)

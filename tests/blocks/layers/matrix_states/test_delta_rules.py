@@ -4,15 +4,13 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from activemem.blocks.testing import (
+from activemem.blocks.testing.conformance import (
     flops_are_counted,
-    make_block,
-    outputs_and_gradients_equal_the_reference,
-    parse_block,
-    random_sequences,
     steps_with_gradients_are_right,
     training_memory_is_stated,
 )
+from activemem.blocks.testing.fixtures import make_block, parse_block, random_sequences
+from activemem.blocks.testing.references import outputs_and_gradients_equal_the_reference
 
 from ....quick_cases import one_in
 

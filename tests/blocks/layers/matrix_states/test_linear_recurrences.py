@@ -4,16 +4,11 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from activemem.blocks.layers.matrix_states import run_in_chunks
-from activemem.blocks.testing import (
-    STEP_CHECKS,
-    conformance,
-    make_block,
-    make_generator,
-    outputs_and_gradients_equal_the_reference,
-    parse_block,
-    random_sequences,
-)
+from activemem.blocks.layers.matrix_states.chunked_recurrence import run_in_chunks
+from activemem.blocks.testing import conformance
+from activemem.blocks.testing.conformance import STEP_CHECKS
+from activemem.blocks.testing.fixtures import make_block, make_generator, parse_block, random_sequences
+from activemem.blocks.testing.references import outputs_and_gradients_equal_the_reference
 
 SMALL = "heads=2, head_width=9"
 VARIANTS = [

@@ -4,13 +4,10 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from activemem.blocks.layers.vector_states import scan
-from activemem.blocks.testing import (
-    make_generator,
-    outputs_and_gradients_equal_the_reference,
-    steps_with_gradients_are_right,
-    training_memory_is_stated,
-)
+from activemem.blocks.layers.vector_states.scans import scan
+from activemem.blocks.testing.conformance import steps_with_gradients_are_right, training_memory_is_stated
+from activemem.blocks.testing.fixtures import make_generator
+from activemem.blocks.testing.references import outputs_and_gradients_equal_the_reference
 
 from ....quick_cases import one_in
 

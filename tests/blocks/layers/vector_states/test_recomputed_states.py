@@ -8,9 +8,9 @@ import torch
 from torch.testing import assert_close
 
 from activemem.blocks import build
-from activemem.blocks.layers.vector_states import read_states, scan
 from activemem.blocks.layers.vector_states import scans as states
-from activemem.blocks.testing import make_generator, saved_bytes
+from activemem.blocks.layers.vector_states.scans import read_states, scan
+from activemem.blocks.testing.fixtures import make_generator, saved_bytes
 from activemem.grammar import analyse
 
 from ...testing.live_memory import LiveMemory

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from activemem.engine import DataError
-from activemem.engine.data import PairSplit, Split, collate, iter_pair_batches, iter_pair_eval
+from activemem.engine.data.sentence_pairs import PairSplit, collate, iter_pair_batches, iter_pair_eval
+from activemem.engine.data.token_files import Split
 
 END = 2
 

@@ -13,9 +13,15 @@ import pytest
 
 from activemem import SourceFile
 from activemem.engine import DataError
-from activemem.engine.data import PairCorpusSpec, iter_pairs, open_pairs, open_prepared, split_pairs
+from activemem.engine.data.sentence_pairs import (
+    PairCorpusSpec,
+    iter_pairs,
+    open_pairs,
+    open_prepared,
+    split_pairs,
+)
 from activemem.studies import CorpusError, dataset_names, require_dataset
-from activemem.studies.catalog import Download, HeldOutFractions, PairFiles, ParallelCorpus
+from activemem.studies.catalog.datasets import Download, HeldOutFractions, PairFiles, ParallelCorpus
 from activemem.studies.catalog.tasks import TranslationSettings
 
 

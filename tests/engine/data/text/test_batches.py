@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from activemem.engine import DataError
-from activemem.engine.data import Split
-from activemem.engine.data.text import (
+from activemem.engine.data.text.batches import (
     blocks_per_pass,
     iter_line_batches,
     iter_line_eval,
     iter_stream_batches,
     iter_stream_eval,
 )
+from activemem.engine.data.token_files import Split
 
 SIZES = st.integers(1, 7)
 

@@ -10,8 +10,8 @@ import torch
 
 from activemem import Corpus, load_plugin
 from activemem.engine import DataError
-from activemem.engine.corpora import dataset_folder, read_source
-from activemem.engine.data.text import open_corpus, sentences_as_lines
+from activemem.engine.corpora.files import dataset_folder, read_source
+from activemem.engine.data.text.corpus import open_corpus, sentences_as_lines
 from activemem.plugins import unload_plugin
 from activemem.studies import dataset_names, require_dataset
 from activemem.studies.catalog.tasks import LanguageModelSettings

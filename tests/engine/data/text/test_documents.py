@@ -9,9 +9,10 @@ import torch
 
 from activemem import load_model, load_study, run_study
 from activemem.engine import DataError, Machine
-from activemem.engine.data.text import iter_packed_batches, iter_packed_eval, open_corpus
+from activemem.engine.data.text.batches import iter_packed_batches, iter_packed_eval
+from activemem.engine.data.text.corpus import open_corpus
 from activemem.storage import Store
-from activemem.studies.catalog import HeldOutFractions
+from activemem.studies.catalog.datasets import HeldOutFractions
 
 from ....study_texts import study_text
 from ...tokenizer_factories import GPT2_WORDS, byte_level_json, language_task, open_text, ranks_of

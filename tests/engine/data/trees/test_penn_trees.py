@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from activemem.engine import DataError
-from activemem.engine.data import (
+from activemem.engine.data.treebanks import (
     Leaf,
     Tree,
     gold_trees,
@@ -20,7 +20,7 @@ from activemem.engine.data import (
     strip_annotations,
 )
 from activemem.studies import CorpusError, dataset_names, require_dataset
-from activemem.studies.catalog import Treebank
+from activemem.studies.catalog.datasets import Treebank
 
 WRITTEN = """
 ( (S

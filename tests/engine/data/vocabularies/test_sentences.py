@@ -11,15 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from activemem.engine import DataError
-from activemem.engine.data.vocabularies import (
-    END,
-    PADDING,
-    SPACE,
-    START,
-    UNKNOWN,
-    learn_vocabulary,
-    load_vocabulary,
-)
+from activemem.engine.data.vocabularies.build import learn_vocabulary, load_vocabulary
+from activemem.engine.data.vocabularies.sentences import SPACE
+from activemem.engine.data.vocabularies.vocabulary import END, PADDING, START, UNKNOWN
 
 SENTENCES = [
     "The cat sat on the mat, and the dog (the big one) didn't.",

@@ -10,16 +10,10 @@ from hypothesis import strategies as st
 
 from activemem.engine import DataError
 from activemem.engine.data import token_files
-from activemem.engine.data.vocabularies import (
-    PADDING,
-    CharacterVocabulary,
-    TextPieceVocabulary,
-    TextWordVocabulary,
-    lowered,
-    pieces,
-    separate_punctuation,
-    texts,
-)
+from activemem.engine.data.vocabularies import pieces, texts
+from activemem.engine.data.vocabularies.pieces import TextPieceVocabulary, lowered, separate_punctuation
+from activemem.engine.data.vocabularies.texts import CharacterVocabulary, TextWordVocabulary
+from activemem.engine.data.vocabularies.vocabulary import PADDING
 
 LETTERS = b" .<>abcku\tn"
 TEXTS = st.text(LETTERS.decode() + "\n", max_size=60).map(str.encode)

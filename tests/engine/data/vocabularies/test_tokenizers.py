@@ -8,10 +8,11 @@ import tokenizers
 
 from activemem import StudyError, load_model, load_study, run_study
 from activemem.engine import DataError, Machine
-from activemem.engine.data.vocabularies import JsonTokenizer, load_text_vocabulary, text_vocabulary_from_dict
+from activemem.engine.data.vocabularies.build import load_text_vocabulary, text_vocabulary_from_dict
+from activemem.engine.data.vocabularies.tokenizers import JsonTokenizer
 from activemem.storage import Store
-from activemem.studies import load_recorded_study
-from activemem.studies.own_data import read_ranks
+from activemem.studies.own_data.tokenizers import read_ranks
+from activemem.studies.study import load_recorded_study
 
 from ....study_texts import study_text
 from ...tokenizer_factories import GPT2_WORDS, byte_level_json, open_text, ranks_of

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 
 from activemem import load_study
-from activemem.engine.run.search import Search
-from activemem.engine.trial import Totals, trial_row
+from activemem.engine.run.search.search import Search
+from activemem.engine.trial.outcome import Totals, trial_row
 
 
 def search(text, store, value, notes, changes=(), *, max_trials=None):

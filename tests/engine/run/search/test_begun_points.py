@@ -5,12 +5,15 @@ from datetime import UTC, datetime
 
 from activemem import load_study
 from activemem.engine import Listener
-from activemem.engine.run.search import STUDY, BegunPoints, Search, StoredPoints
-from activemem.engine.trial import Job, Totals, trial_row
+from activemem.engine.run.search.conformance import STUDY
+from activemem.engine.run.search.search import Search
+from activemem.engine.run.search.stored_points import BegunPoints, StoredPoints
+from activemem.engine.trial.outcome import Job, Totals, trial_row
 from activemem.storage import Store
 from activemem.studies import find_points
-from activemem.studies.planning import budget_exhausted, left_within_budget, study_outcomes
-from activemem.studies.schema import SearchBudget
+from activemem.studies.planning.status import study_outcomes
+from activemem.studies.planning.trials_to_run import budget_exhausted, left_within_budget
+from activemem.studies.schema.search_settings import SearchBudget
 
 
 def test_the_spent_budget_is_that_of_the_attempts_that_count(tmp_path):

@@ -7,8 +7,9 @@ import optuna
 import pytest
 
 from activemem import load_study
-from activemem.engine.run.search import Search, optuna_sampler_maker
-from activemem.engine.trial import Checkpoint
+from activemem.engine.run.search.optuna_study import optuna_sampler_maker
+from activemem.engine.run.search.search import Search
+from activemem.engine.trial.checkpoints import Checkpoint
 from activemem.storage import Store
 from activemem.studies import make_plan, study_status
 

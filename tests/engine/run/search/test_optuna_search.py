@@ -7,13 +7,15 @@ import pytest
 
 from activemem import load_study, run_study
 from activemem.engine import EpochFinished, Machine
-from activemem.engine.run.search import Search
-from activemem.engine.trial import Checkpoint
-from activemem.storage import MetricRow, Store, TrialRow, write_note
+from activemem.engine.run.search.search import Search
+from activemem.engine.trial.checkpoints import Checkpoint
+from activemem.storage import MetricRow, Store, TrialRow
 from activemem.storage import read as read_module
 from activemem.storage import store as store_module
-from activemem.studies import find_points, make_plan, stored_outcomes, study_status
-from activemem.studies.planning import stored_part, study_outcomes
+from activemem.storage.trial_files import write_note
+from activemem.studies import find_points, make_plan, study_status
+from activemem.studies.planning.status import stored_outcomes, study_outcomes
+from activemem.studies.planning.trials_to_run import stored_part
 
 from ....study_texts import study_text
 

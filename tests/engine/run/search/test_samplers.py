@@ -16,10 +16,13 @@ from activemem import (
     register_sampler,
     register_scheduler,
 )
-from activemem.engine.run.search import OptunaStudy, PointEnd, conformance, make_pruner
-from activemem.studies import format_plan, make_plan
-from activemem.studies.catalog import SAMPLERS, SCHEDULERS
-from activemem.studies.schema import SearchSettings
+from activemem.engine.run.search import conformance
+from activemem.engine.run.search.optuna_study import OptunaStudy, make_pruner
+from activemem.engine.run.search.stored_points import PointEnd
+from activemem.studies import make_plan
+from activemem.studies.catalog.samplers import SAMPLERS, SCHEDULERS
+from activemem.studies.plan_text import format_plan
+from activemem.studies.schema.search_settings import SearchSettings
 
 pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from activemem.studies.catalog.tasks import IGNORED, read_task_settings
-from activemem.studies.text import InvalidTableError
+from activemem.studies.text.strict_model import InvalidTableError
 
 
 def test_set_of(**keys):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from activemem.studies.catalog.tasks import IGNORED, read_task_settings
-from activemem.studies.text import InvalidTableError
+from activemem.studies.text.strict_model import InvalidTableError
 
 
 def draw(count=300, **keys):

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from activemem.engine.tasks.synthetic import group_elements, multiplication_table
+from activemem.engine.tasks.synthetic.state_tracking import group_elements, multiplication_table
 from activemem.studies.catalog.tasks import IGNORED, read_task_settings
 from activemem.studies.catalog.tasks.synthetic import GROUP_ORDERS
-from activemem.studies.text import InvalidTableError
+from activemem.studies.text.strict_model import InvalidTableError
 
 SIGNS = {1: "+", 2: "-", 3: "*", 4: ""}
 

@@ -1,7 +1,7 @@
 """Ticks are few round numbers, also on logarithmic axes."""
 
-from activemem.reporting.curves import Axis
-from activemem.reporting.curves.draw import make_scale, tick_texts
+from activemem.reporting.curves.curve import Axis
+from activemem.reporting.curves.draw.panel import make_scale, tick_texts
 
 
 def test_ticks_are_few_round_numbers_with_no_more_decimals_than_they_need():

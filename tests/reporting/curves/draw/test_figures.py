@@ -11,18 +11,15 @@ import pytest
 
 from activemem import load_study
 from activemem.reporting import Curve
-from activemem.reporting.curves import Axis, Bar, FigureFormat, Line, Panel, Point
-from activemem.reporting.curves.draw import draw
-from activemem.reporting.kinds import (
-    Bars,
-    Box,
-    Boxes,
-    Cloud,
-    Lines,
-    Matrix,
-    Scaling,
-    ScalingSeries,
-)
+from activemem.reporting.curves.curve import Axis, Bar, Line, Panel, Point
+from activemem.reporting.curves.draw.figure import draw
+from activemem.reporting.curves.figure_format import FigureFormat
+from activemem.reporting.kinds.bar import Bars
+from activemem.reporting.kinds.box import Box, Boxes
+from activemem.reporting.kinds.heat import Matrix
+from activemem.reporting.kinds.line import Lines
+from activemem.reporting.kinds.pareto import Cloud
+from activemem.reporting.kinds.scaling import Scaling, ScalingSeries
 
 from ..curve_factories import STUDY_TEXT, make_curve, make_store
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activemem.reporting.curves.draw import place_labels, spread_labels
+from activemem.reporting.curves.draw.panel import place_labels, spread_labels
 
 PLACES = st.lists(st.floats(0, 100, allow_nan=False), min_size=1, max_size=8)
 

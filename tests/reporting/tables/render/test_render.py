@@ -13,10 +13,11 @@ import polars as pl
 import pytest
 
 from activemem import Study, StudyResults, load_study
-from activemem.reporting import Table, TableError, published_only_table
-from activemem.reporting.kinds import CellsTable
-from activemem.reporting.tables import Cell, CellStatus, ColumnKey, build_table
+from activemem.reporting import Table, TableError
+from activemem.reporting.kinds.cells import CellsTable
+from activemem.reporting.paper import published_only_table
 from activemem.reporting.tables.render import own_format_names, render, rich
+from activemem.reporting.tables.table import Cell, CellStatus, ColumnKey, build_table
 from activemem.storage import Store
 from activemem.studies import published_tables
 

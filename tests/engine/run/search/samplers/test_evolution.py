@@ -7,8 +7,9 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.trial import TrialState
 
 from activemem import load_study
-from activemem.engine.run.search import PointEnd
-from activemem.engine.run.search.samplers import EvolutionSampler, PointChanges, Proposals, cross, draw
+from activemem.engine.run.search.samplers.evolution import EvolutionSampler, PointChanges, cross
+from activemem.engine.run.search.samplers.search_observations import Proposals, draw
+from activemem.engine.run.search.stored_points import PointEnd
 
 from .....study_texts import study_text
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from activemem.engine.run.search.samplers import GaussianProcess, likeliest
+from activemem.engine.run.search.samplers.gp_trees import GaussianProcess, likeliest
 
 LENGTHS, NOISE = (1.5, 0.7), 0.05
 

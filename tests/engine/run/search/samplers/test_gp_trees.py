@@ -6,21 +6,23 @@ import pytest
 from optuna.trial import TrialState
 
 from activemem import load_study
-from activemem.engine.run.search import STUDY, OptunaStudy, PointEnd, conformance
-from activemem.engine.run.search.samplers import (
+from activemem.engine.run.search import conformance
+from activemem.engine.run.search.conformance import STUDY
+from activemem.engine.run.search.optuna_study import OptunaStudy
+from activemem.engine.run.search.samplers.gp_trees import (
     DRAWN,
     KEPT,
     RENEWAL,
     WINDOW,
     EndedPoint,
-    Proposals,
     TreeSampler,
     best_and_last,
     goodness,
     last_renewal,
     normal_scores,
-    values_key,
 )
+from activemem.engine.run.search.samplers.search_observations import Proposals, values_key
+from activemem.engine.run.search.stored_points import PointEnd
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import pytest
 
 from activemem import StudyError, load_study
-from activemem.engine.run.search import Search
+from activemem.engine.run.search.search import Search
 from activemem.storage import Store
 
 from .....study_texts import study_text

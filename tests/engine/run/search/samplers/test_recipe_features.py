@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from activemem import load_study
-from activemem.engine.run.search import STUDY
-from activemem.engine.run.search.samplers import PLACES, RecipeFeatures, distribution, draw
+from activemem.engine.run.search.conformance import STUDY
+from activemem.engine.run.search.samplers.gp_trees import PLACES, RecipeFeatures
+from activemem.engine.run.search.samplers.search_observations import distribution, draw
 
 NUMBERS = {
     "h": "integer(1, 4)",

@@ -10,12 +10,12 @@ from optuna.trial import TrialState
 
 from activemem import load_study, run_study
 from activemem.engine import Machine
-from activemem.engine.core import NOBODY
-from activemem.engine.run.search import Search
+from activemem.engine.core.events import NOBODY
+from activemem.engine.run.search.search import Search
 from activemem.storage import Store
 from activemem.studies import find_points, make_plan, study_status
-from activemem.studies.searches import rung_costs, rung_words
-from activemem.tracking import export_search
+from activemem.studies.searches.words import rung_costs, rung_words
+from activemem.tracking.search_export import export_search
 
 from .....study_texts import SEARCH_OF_RUNGS as SEARCH
 from ..analytic import search

@@ -1,1 +1,0 @@
-from .chunked_recurrence import run_in_chunks as run_in_chunks

@@ -1,9 +1,0 @@
-from .batches import blocks_per_pass as blocks_per_pass
-from .batches import iter_line_batches as iter_line_batches
-from .batches import iter_line_eval as iter_line_eval
-from .batches import iter_packed_batches as iter_packed_batches
-from .batches import iter_packed_eval as iter_packed_eval
-from .batches import iter_stream_batches as iter_stream_batches
-from .batches import iter_stream_eval as iter_stream_eval
-from .corpus import open_corpus as open_corpus
-from .corpus import sentences_as_lines as sentences_as_lines

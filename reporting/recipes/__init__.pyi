@@ -1,1 +1,0 @@
-from .breakdown import describe_sizes as describe_sizes

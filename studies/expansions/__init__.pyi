@@ -1,2 +1,0 @@
-from .asha import Fidelity as Fidelity
-from .match import nearest_sizes as nearest_sizes

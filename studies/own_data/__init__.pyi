@@ -1,9 +1,0 @@
-from .formats import FaultyValueError as FaultyValueError
-from .formats import iter_parquet as iter_parquet
-from .rows import CLASSES as CLASSES
-from .rows import MOST_FAULTS as MOST_FAULTS
-from .rows import NUMBERS as NUMBERS
-from .rows import PAIRS as PAIRS
-from .rows import TAGS as TAGS
-from .rows import read_rows as read_rows
-from .tokenizers import read_ranks as read_ranks
