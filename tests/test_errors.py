@@ -11,7 +11,7 @@ import pytest
 import activemem
 from activemem import ActivememError, errors
 
-OUTSIDE = ("activemem.tests", "activemem.bench", "activemem.docs", "activemem.__main__")
+OUTSIDE = ("activemem.tests", "activemem.bench", "activemem.docs", "activemem.extras", "activemem.__main__")
 EXTRAS = ("activemem.engine.inference.huggingface",)
 """Modules that import packages which the tests do not install."""
 

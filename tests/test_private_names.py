@@ -27,7 +27,6 @@ KNOWN = {
     "engine/run/ray_actor.py: from ray._private.state import state",
     "engine/run/ray_actor.py: from ray.experimental.internal_kv import _internal_kv_exists",
     "engine/run/ray_actor.py: from ray.experimental.internal_kv import _internal_kv_put",
-    "engine/trial/training_parts.py: tensor._version",
     "tracking/libraries/trackio.py: self._markdown(table.markdown)._to_dict",
 }
 """Private names without a public alternative; a comment beside each use says why."""
