@@ -11,6 +11,8 @@ import atexit
 import hashlib
 import json
 import os
+import re
+import stat
 import sys
 import time
 from collections.abc import Callable
@@ -38,6 +40,9 @@ _MAX_ENTRIES = 50_000
 
 _MAX_AGE_S = 30 * 24 * 3600
 """The age after which an unused cache file of another version is removed."""
+
+_CACHE_NAME = re.compile(r"costs-[0-9a-f]{16}\.json(\.[0-9]+)?")
+"""The name of a cache file, which ends with a process id while it is written."""
 
 
 @lru_cache(maxsize=65536)
@@ -178,13 +183,20 @@ class _CacheFile:
             beside = path.with_name(f"{path.name}.{os.getpid()}")
             beside.write_text(json.dumps(merged), encoding="utf-8")
             beside.replace(path)
-            for other in path.parent.glob("costs-*.json*"):
-                if time.time() - other.stat().st_mtime > _MAX_AGE_S:
-                    other.unlink()
+            for other in filter(_is_unused, path.parent.iterdir()):
+                other.unlink()
         self._new = {}
 
 
 _FILE = _CacheFile()
+
+
+def _is_unused(path: Path) -> bool:
+    """Return whether `path` is an old cache file. The user's own files in the folder have other names."""
+    if not _CACHE_NAME.fullmatch(path.name):
+        return False
+    found = path.lstat()
+    return stat.S_ISREG(found.st_mode) and time.time() - found.st_mtime > _MAX_AGE_S
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Measured costs are cached in memory and in a file, which may be damaged."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,31 @@ def test_a_damaged_entry_is_measured_again(cache, entry):
     path.write_text(json.dumps({key: entry}), encoding="utf-8")
     forget()
     assert block_cost(BLOCK, CONFIG, length=11) == found
+
+
+def test_old_cache_files_are_removed_and_files_of_the_user_are_not(cache):
+    path, _ = cache
+    folder, target = path.parent, path.with_name("mine.json")
+    old = {f"costs-{'0a' * 8}.json", f"costs-{'0b' * 8}.json.4711"}
+    young, link = folder / f"costs-{'0c' * 8}.json", folder / f"costs-{'0d' * 8}.json"
+    own = {
+        "costs-2024.json",
+        "costs-notes.json.bak",
+        f"costs-{'0e' * 8}.json.txt",
+        f"my-costs-{'0e' * 8}.json",
+    }
+    for each in (target, young, *(folder / name for name in old | own)):
+        each.write_text("{}", encoding="utf-8")
+        if each != young:
+            os.utime(each, (0, 0))
+    link.symlink_to(target)
+    os.utime(link, (0, 0), follow_symlinks=False)
+    (folder / f"costs-{'0f' * 8}.json").mkdir()
+    os.utime(folder / f"costs-{'0f' * 8}.json", (0, 0))
+    block_cost(BLOCK, CONFIG, length=11)
+    measured_costs._FILE.write()
+    kept = {path.name, target.name, young.name, link.name, f"costs-{'0f' * 8}.json"} | own
+    assert {each.name for each in folder.iterdir()} == kept
 
 
 def test_a_user_without_a_home_folder_has_no_cache(monkeypatch):
