@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from contextlib import suppress
 from errno import EACCES
 from pathlib import Path
 from typing import Annotated, Any
@@ -79,8 +80,15 @@ class _Program(_CommandGroup):
         except typer.BadParameter as error:
             error.message = error.message.removeprefix("Value error, ")
             raise
+        except (MemoryError, ImportError) as error:
+            if isinstance(error, ImportError) and (error.name or "").startswith("activemem"):
+                raise  # a fault of this package
+            print_stderr(_loading_fault(error))
+            raise typer.Exit(EXIT_WRONG_INPUT) from error
         except (ActivememError, OSError) as error:
             message = str(error)
+            if isinstance(error, FileNotFoundError) and error.filename is None and not _has_working_folder():
+                message = "the working folder of this terminal was removed; go to another one: cd ~"
             if isinstance(error, OSError) and error.filename is not None and error.strerror:
                 message = f"{error.filename}: {error.strerror}"
                 if error.errno == EACCES and (closed := closed_folder(Path(error.filename))):
@@ -94,6 +102,23 @@ class _Program(_CommandGroup):
                 print_stderr(hint)
             report_broken_plugins(ctx.meta[_REPORTED])
             raise typer.Exit(EXIT_WRONG_INPUT) from error
+
+
+def _loading_fault(error: MemoryError | ImportError) -> str:
+    """Return what stands in the way of a command that cannot load what it needs."""
+    if isinstance(error, MemoryError):
+        return "this process has no memory left; give it more (ulimit -v shows its limit)"
+    if isinstance(error, ModuleNotFoundError):
+        return f"the module {error.name} is missing: pip install {(error.name or '').partition('.')[0]}"
+    return f"a library cannot be loaded ({error}); if memory is limited, raise the limit (ulimit -v shows it)"
+
+
+def _has_working_folder() -> bool:
+    try:
+        Path.cwd()
+    except OSError:
+        return False
+    return True
 
 
 command_line = typer.Typer(
@@ -135,10 +160,28 @@ def activemem(
     context.meta[_REPORTED] = broken_plugins()
 
 
+_NEEDED_GB = 2
+"""The address space that torch, Polars and their threads need before anything trains."""
+
+
+def _note_memory_limit() -> None:
+    """Say if the address space is too small, since libraries then end the process in their own words."""
+    with suppress(ImportError):  # of Windows
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit != resource.RLIM_INFINITY and limit < _NEEDED_GB << 30:
+            print_stderr(
+                f"note: this process may use {limit / (1 << 30):.1f} GB of address space (ulimit -v), "
+                f"and most commands need {_NEEDED_GB} GB"
+            )
+
+
 def main() -> None:
     """Run the command line."""
     replace_unencodable()
     logging.basicConfig(handlers=[LogHandler()], format="%(message)s")
+    _note_memory_limit()
     try:
         command_line()
     except KeyboardInterrupt:  # Ctrl-C before the command begins, which handles its own
