@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +14,7 @@ from ... import cli, reporting, storage, studies
 from ...studies.text.errors import command_line
 from ...studies.text.units import WIDTH, plural
 from ..json_output import print_page
-from ..options import JsonOption, ResultsOption, number_option
+from ..options import JsonOption, OverridesOption, ResultsOption, number_option
 from ..output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG_INPUT, print_stderr
 from .study import StudyName
 
@@ -36,6 +36,7 @@ _STORED = "stored before"
 def run(
     study: StudyName,
     *,
+    overrides: OverridesOption = None,
     sequences: Annotated[
         int, number_option("--sequences", help="Measure on the first N test sequences.")
     ] = 10_000,
@@ -52,13 +53,13 @@ def run(
     unusable, and with 2 if no trial is done.
     """
     settings = cli.load_settings({"results": results})
-    opened = _open_with_weights(study, settings.store)
+    opened = _open_with_weights(study, settings.store, overrides or ())
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         measured = opened.probe(settings.machine, sequences=sequences)
         found = [each for verb, probes in measured for each in _print_probes(opened.study, probes, verb)]
     except KeyboardInterrupt:
-        again = command_line("probe", "run", study, sequences=sequences, results=results)
+        again = command_line("probe", "run", study, set=overrides, sequences=sequences, results=results)
         print_stderr(f"stopped; what was measured is stored. Continue: {again}")
         raise typer.Exit(EXIT_INTERRUPTED) from None
     finally:
@@ -95,11 +96,13 @@ def lm_eval(
         raise typer.Exit(EXIT_FAILED)
 
 
-def _open_with_weights(name: str, store: storage.Store) -> reporting.StudyResults:
+def _open_with_weights(
+    name: str, store: storage.Store, overrides: Sequence[str] = ()
+) -> reporting.StudyResults:
     from ...studies.planning.status import stored_outcomes, study_outcomes
     from ..missing_results import train_command
 
-    opened = reporting.open_study(name, store)
+    opened = reporting.open_study(name, store, overrides)
     study, command = opened.study, train_command(opened.study, store)
     outcomes = study_outcomes(study, stored_outcomes(store, study))
     done = [trial for trial, status in outcomes.select("trial", "status").iter_rows() if status == "done"]

@@ -107,7 +107,13 @@ app.command(cls=PanelCommand, rich_help_panel=EVERY_DAY)(run)
 
 
 @app.command(rich_help_panel=EVERY_DAY)
-def status(study: StudyName, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
+def status(
+    study: StudyName,
+    *,
+    overrides: OverridesOption = None,
+    results: ResultsOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Show the numbers of done and failed trials, the failures, and the best points of a search."""
     from ..machine_settings import open_results
     from ..missing_results import (
@@ -119,7 +125,7 @@ def status(study: StudyName, *, results: ResultsOption = None, as_json: JsonOpti
     )
     from ..views.status import explain_failures, format_best_points, format_unfinished, status_page
 
-    opened = open_results(study, results)
+    opened = open_results(study, results, overrides)
     found, now = opened.study, opened.status
     if as_json:
         print_page("study status", status_page(opened, now))
@@ -146,7 +152,13 @@ def status(study: StudyName, *, results: ResultsOption = None, as_json: JsonOpti
 
 
 @app.command()
-def watch(study: StudyName, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
+def watch(
+    study: StudyName,
+    *,
+    overrides: OverridesOption = None,
+    results: ResultsOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Show the progress of a study that runs elsewhere, until all of its trials have ended.
 
     The display shows running trials with epochs and metrics, failures, and the remaining time. All of this is
@@ -158,7 +170,7 @@ def watch(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
     from ..missing_results import note_missing_results
     from ..views.status import status_page
 
-    opened = open_results(study, results)
+    opened = open_results(study, results, overrides)
     note_missing_results(opened)
     now, complete = watch_study(opened.study, opened.store)
     failed = print_end(now)

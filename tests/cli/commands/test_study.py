@@ -73,6 +73,15 @@ def test_a_status_without_results_names_the_store_and_the_command_that_fills_it(
     golden(result.stderr)
 
 
+def test_the_state_of_a_run_with_overrides_can_be_asked_for(run, tiny):
+    make_partial_store(tiny)
+    changed = ("--set", "train.epochs=3")
+    assert run("study", "status", tiny).stdout.splitlines()[1].startswith("6 of 8 trials done")
+    assert run("study", "status", tiny, *changed).stdout.splitlines()[1].startswith("0 of 8 trials done")
+    fault = run("study", "watch", tiny, "--set", "train.epoch=3")
+    assert (fault.exit_code, "nearest: epochs" in fault.stderr) == (2, True)
+
+
 def test_the_command_that_fills_a_store_names_the_file_that_the_study_ran_from(run, tiny):
     file = Path(tiny).rename("my trials.toml")
     record = {"text": file.read_text(encoding="utf-8"), "path": str(file.absolute())}
