@@ -218,9 +218,19 @@ def note_lacking_plugins(study: Study, store: Store) -> None:
 
 
 def note_old_values(study: Study, store: Store) -> None:
-    """Print a note to standard error if a search has points from before its plug-in's metric changed."""
+    """Print notes to standard error on values that are old, or missing in the store.
+
+    A search may have points from before its plug-in's metric changed. A store that was copied without its
+    metrics has only the final values of its trials.
+    """
     from ..reporting.outcomes import old_values_sentences
 
+    if store.lacks_metrics(study.name):
+        check = store_command(store, "store", "check")
+        print_stderr(
+            f"the metrics of {study.name} by epoch are not in {store.absolute_place}: copy its folder "
+            f"metrics/{study.name}, too, or see what is missing: {check}"
+        )
     if study.search is not None and has_plugins():
         for text in old_values_sentences(study, store.trials(columns=tuple(TRIALS))):
             print_stderr("\n".join(labelled_lines("note", text, output_width())))

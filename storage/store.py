@@ -17,7 +17,16 @@ from ..errors import argument_fault, check_arguments
 from .checksums import encode
 from .errors import StoreError
 from .mark import mark_store
-from .place import FolderPlace, Layout, entries, is_address, new_group_name, study_name_fault, trial_id_fault
+from .place import (
+    FolderPlace,
+    Layout,
+    data_files,
+    entries,
+    is_address,
+    new_group_name,
+    study_name_fault,
+    trial_id_fault,
+)
 from .read import (
     RANK,
     LatestAttempts,
@@ -177,6 +186,13 @@ class Store:
     def check_readable(self, study: str) -> None:
         """Raise `StoreError` if this process may not read the record or a data file of a study."""
         check_readable(self._layout, study)
+
+    def lacks_metrics(self, study: str) -> bool:
+        """Return whether a study has rows of trials, but no file of metrics, as after a partial copy."""
+        if any(map(data_files, self._layout.partitions("metrics", [study]))):
+            return False
+        rows = read(self._quarantine, "trials", ["epochs"], [study])
+        return bool(rows.filter(pl.col("epochs") > 0).head(1).collect().height)
 
     def verify_study(self, study: str) -> None:
         """Read the metrics of a study before it runs; trials with damaged metrics run again.

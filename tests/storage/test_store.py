@@ -389,3 +389,14 @@ def test_a_store_of_another_user_that_takes_no_file_names_its_owner(root, monkey
 def test_a_check_of_a_new_store_leaves_no_file(tmp_path):
     Store(tmp_path / "new" / "results").check_writable()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_that_was_copied_without_its_metrics_lacks_them(root):
+    store = fill_store(root, [1, 2])
+    assert not store.lacks_metrics("alpha")
+    assert not store.lacks_metrics("beta")
+    shutil.rmtree(root / "metrics")
+    assert Store(root).lacks_metrics("alpha")
+    fill_store(root, [3], study="beta", epochs=0, steps=0)
+    shutil.rmtree(root / "metrics")
+    assert not Store(root).lacks_metrics("beta")  # it has trained for no epoch
