@@ -18,12 +18,13 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import polars as pl
+import typer
 
 from ...engine.core.events import Listener, Listeners, initial_progress
 from ...reporting.claims.verdicts import OPEN, count_verdicts
 from ...reporting.results import StudyResults
 from ...reporting.tables.render import rich
-from ...storage import Store
+from ...storage import Store, StoreError
 from ...studies.last_run import describe_taken_name, load_to_run
 from ...studies.late_changes import describe_max_seeds
 from ...studies.planning.reused_trials import describe_stale, keep_stale_trials
@@ -286,9 +287,20 @@ def run_from_options(options: RunOptions) -> Summary | None:
     budget_s = options.budget_s()
     given = {name: getattr(options, name) for name in ("results", "address")}
     settings = load_settings(given)
-    settings.store.check_writable()
     with waiting(f"reading {options.study}"):
         study = load_to_run(options.study, settings.store, options.overrides or ())
+    try:
+        settings.store.check_writable()
+    except StoreError as error:
+        try:
+            now = StudyResults(study, settings.store).status
+        except OSError:
+            raise error from None
+        if now.left:
+            raise
+        print_stderr(f"{settings.store.place} takes no new file, and nothing is left to train")
+        print_stderr(f"{study.name}: {now.summary()}")
+        raise typer.Exit from None
     if options.until_decided:
         check_can_add_seeds(study)
     parts = [select_trials(study, options.only)] if options.only else []

@@ -229,6 +229,18 @@ def test_a_folder_that_cannot_be_made_is_reported_before_anything_starts(run, ti
     assert line.endswith("Choose another folder: --results DIR")
 
 
+def test_a_complete_study_in_a_store_that_takes_no_file_is_shown_as_complete(run, tiny):
+    assert run("study", "run", tiny, "--local").exit_code == 0
+    Path("results/unfinished").rmdir()
+    Path("results/unfinished").touch()  # even a superuser cannot write into a file
+    done = run("study", "run", tiny, "--local")
+    assert done.exit_code == 0
+    assert "results takes no new file, and nothing is left to train" in done.stderr
+    assert "tiny: 8 of 8 trials done" in done.stderr
+    more = run("study", "run", tiny, "--local", "--set", "train.epochs=3")
+    assert (more.exit_code, "results cannot be stored here" in more.stderr) == (2, True)
+
+
 def test_a_rejected_run_leaves_no_files(run, tiny, monkeypatch, golden):
     monkeypatch.setenv("ACTIVEMEM_GPUS", "2")
     refused = run("study", "run", tiny, "--local")
