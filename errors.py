@@ -11,6 +11,7 @@ ActivememError              a ValueError
         InvalidTableError   an invalid table of a file, without lines activemem.studies.text.strict_model
             InvalidSettingsError invalid settings of a trial          activemem.studies.resolve.template
         ClaimFaultError     a claim's fault, inside a StudyError      activemem.studies.claims.parser
+        FaultyValueError    a value of one's own data that is unfit   activemem.studies.own_data.formats
         SettingsError       the settings of a machine                 activemem.cli.machine_settings
         ResourceError       invalid resources of trials               activemem.engine.core.resources
         AcceleratorError    a GPU with unknown peak performance       activemem.studies.planning.accelerators

@@ -9,12 +9,14 @@ Each function returns plain numbers by name, so that they can be stored (`gramma
 from __future__ import annotations
 
 import math
+import sys
 import weakref
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, lru_cache, partial
+from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -31,7 +33,7 @@ from ..grammar.positions import RandomisedPairs
 from ..grammar.recipe import Recipe, parse
 from ..grammar.vocabulary.spec import CostContext, Role, Spec, block_code, spec_of
 from ..plugins import forget_at_unload, plugin_errors
-from .core.block import Block, BuildError, Context, StreamChunk, StreamState, build_block
+from .core.block import BLOCKS, Block, BuildError, Context, StreamChunk, StreamState, build_block
 from .core.operations import avoid_compiler_import, kernels_left_out
 from .core.residual_stack import SideInputs, build_norm
 from .layers.recurrent import LSTM, Recurrent
@@ -200,7 +202,7 @@ def _run_step(
     with torch.device("meta"), _MetaMode(counts_flops=False), kernels_left_out():
         with _FlopCounter():  # the state exists before the step, so it is made before memory is counted
             state = _stream_state(model, batch, past)
-        with memory:
+        with memory, _plugin_errors_of(model):
             with (
                 _entered_modules(model, lambda _name: None) as memory.names,
                 saved_tensors_hooks(memory.keep, lambda tensor: tensor),
@@ -211,6 +213,22 @@ def _run_step(
             loss.backward()
     model.zero_grad()
     return {**found, "peak": max(forward, memory.peak - gradients)}
+
+
+@contextmanager
+def _plugin_errors_of(model: nn.Module) -> Iterator[None]:
+    """Convert an exception in the code of a plug-in's block to a PluginError that names the block."""
+    try:
+        yield
+    except Exception as error:
+        files = {frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)}
+        for name, cls in BLOCKS.items():
+            if getattr(sys.modules.get(cls.__module__), "__file__", None) in files and any(
+                isinstance(each, cls) for each in model.modules()
+            ):
+                with plugin_errors("block", name, cls):
+                    raise
+        raise
 
 
 def _stream_state(model: nn.Module, batch: int, past: int) -> StreamState | None:
@@ -703,10 +721,7 @@ class _FusedLSTM(torch.autograd.Function):
         rows = x.transpose(0, 1).contiguous()
         (length, batch, inputs), width = rows.shape, h.shape[2]
         y, last, cell = x.new_empty(length, batch, width), torch.empty_like(h), torch.empty_like(c)
-        row = -(-max(inputs, width) // 16) * 16  # it fills lines of a cache
-        # gates and outputs of each step, and five states before and after it, three of them in whole rows
-        kept = length * (4 * width + row) + 2 * (length + 1) * (3 * row + 2 * width)
-        space = x.new_empty(batch, kept)
+        space = x.new_empty(_lstm_workspace(length, batch, inputs, width), dtype=torch.uint8)
         ctx.save_for_backward(rows, weight_x, weight_h, bias + state_bias, h, c, y, last, cell, space)
         return y.transpose(0, 1), last, cell
 
@@ -715,3 +730,21 @@ class _FusedLSTM(torch.autograd.Function):
         rows, weight_x, weight_h, bias, h, c, *_ = ctx.saved_tensors
         found = map(torch.empty_like, (h, c, weight_x, weight_h, bias, bias))
         return torch.empty_like(rows).transpose(0, 1), *found
+
+
+def _lstm_workspace(length: int, batch: int, inputs: int, width: int) -> int:
+    """Return the bytes that oneDNN keeps between the forward and the backward pass of an LSTM layer.
+
+    The sizes are those of torch 2.13 with oneDNN, tested against the kernel. There are arrays for the gates
+    and the outputs of each step, three for states as wide as inputs or outputs, and two as wide as outputs.
+    Each array begins on a page. Its rows fill lines of a cache, and are not a multiple of 1 KiB apart.
+    """
+
+    def row(numbers: int) -> int:
+        whole = -(-numbers // 16) * 16
+        return whole + 16 if whole % 256 == 0 else whole
+
+    states = 2 * (length + 1)  # what the layer reads and what it writes, before and after each step
+    arrays = [length * row(4 * width), length * row(width)]
+    arrays += [states * row(max(inputs, width))] * 3 + [states * width] * 2
+    return sum(-(-4 * batch * numbers // 4096) * 4096 for numbers in arrays)

@@ -48,15 +48,22 @@ def study_schema() -> dict[str, Any]:
         properties[name] = {"type": "array", "items": whole} if table.is_list else whole
     designs = list(_designs(definitions))
     plain = [each["properties"]["name"]["const"] for each in designs if set(each["required"]) == {"name"}]
-    properties["study"]["properties"]["design"]["anyOf"] = [{"enum": plain}, *designs]
+    named = {"type": "string", "not": {"enum": list(DESIGNS)}}
+    properties["study"]["properties"]["design"]["anyOf"] = [
+        {"enum": plain},
+        *designs,
+        named,
+        _of_plugin("name", DESIGNS),
+    ]
     properties |= {
         "task": {"anyOf": [_task(), {"type": "array", "items": {"anyOf": [_task(), {"type": "string"}]}}]},
         "factors": {"type": "object", "additionalProperties": {"type": ["array", "string", "object"]}},
         "recipes": {"type": "object", "additionalProperties": {"type": "string"}},
     }
     for kind in ("table", "curve"):
-        choices = _by_kind(kind, kinds_of(kind), definitions)
-        properties[kind] = {"type": "array", "items": {"anyOf": list(choices)}}
+        kinds = kinds_of(kind)
+        choices = [*_by_kind(kind, kinds, definitions), _of_plugin("kind", kinds)]
+        properties[kind] = {"type": "array", "items": {"anyOf": choices}}
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "activemem study",
@@ -74,6 +81,12 @@ def _designs(definitions: dict[str, Any]) -> Iterable[dict[str, Any]]:
         found["properties"]["name"] = {"const": name}
         found["description"] = find_design(name).title
         yield found
+
+
+def _of_plugin(key: str, known: Iterable[str]) -> dict[str, Any]:
+    """Return the JSON Schema of a table whose `key` is a name of a plug-in, which has keys of its own."""
+    name = {"type": "string", "not": {"enum": list(known)}, "description": "a name that a plug-in registers"}
+    return {"type": "object", "properties": {key: name}, "required": [key]}
 
 
 def _task() -> dict[str, Any]:

@@ -262,9 +262,8 @@ def run_cohorts(
     """Run all cohorts of a source on Ray.
 
     Return one error for each cohort that has lost too many workers. With a metric, each epoch is reported to
-    the source, which may prune the cohort. If at most `at_once` trials can train at the same time, they are
-    spread over all GPUs. A stop while Ray starts ends the run at once. Raise NodeError if the cluster at the
-    machine's address has nodes that cannot train trials with these settings.
+    the source, which may prune the cohort. A stop while Ray starts ends the run at once. Raise NodeError if
+    the cluster at the machine's address has nodes that cannot train trials with these settings.
     """
     run, code = uuid.uuid4().hex, look_at_code()
     with ExitStack() as opened:

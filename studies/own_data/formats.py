@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import hint, nearest, printable, quoted, replace_unprintable
+from ...errors import ActivememError, hint, nearest, printable, quoted, replace_unprintable
 from ..text.units import format_bytes
 from .files import RAISE_LIMIT, max_bytes
 
@@ -30,7 +30,7 @@ _MAX_NAMED = 12
 _SHOWN = 40
 
 
-class FaultyValueError(ValueError):
+class FaultyValueError(ActivememError):
     """Error for a value, a row or a file that is not as expected.
 
     Faults that differ only in `got` are reported in one message. `advice` follows it.

@@ -96,9 +96,6 @@ def _find_too_deep(text: str) -> Span | None:
     return None
 
 
-MAX_INTEGER = (1 << 63) - 1
-"""The largest whole number of a study file, as TOML has it."""
-
 _INTEGER_RANGE = "expected a whole number of at most 64 bits"
 _LONG_NUMBER = re.compile(
     rf"""{STRING.pattern}|#[^\n]*|(?P<number>(?<![\w.-])[+-]?(?:0[xob])?[\da-fA-F_]{{65,}}+)(?![\w-]*\s*[=.])""",
@@ -111,16 +108,6 @@ def _find_long_number(text: str) -> Span | None:
     if re.search(r"[\da-fA-F_]{65}", text) is None:
         return None
     return next((match.span() for match in _LONG_NUMBER.finditer(text) if match["number"]), None)
-
-
-def _large_numbers(value: object, path: KeyPath = ()) -> Iterator[KeyPath]:
-    """Yield the paths of the whole numbers that are too large."""
-    if isinstance(value, int):
-        if not -MAX_INTEGER - 1 <= value <= MAX_INTEGER:
-            yield path
-    elif isinstance(value, (dict, list)):
-        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _large_numbers(inner, (*path, key))
 
 
 def parse_document(
@@ -140,9 +127,6 @@ def parse_document(
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise StudyError(source, [syntax_fault(text, str(error))]) from error
-    if large := list(_large_numbers(data)):
-        document = Document(source=source, text=text, data=data)
-        raise StudyError(source, [document.fault(each, _INTEGER_RANGE) for each in large])
     if not overrides:
         return Document(source=source, text=text, data=data, path=path)
     places = {path: (text, place) for path, place in locate(text).items()}
@@ -192,8 +176,6 @@ def _apply_override(
         message = f"expected KEY=VALUE, got {override!r}"
         return [fault_at(override, (0, len(override)), message, override=True)]
     value, spans = _value(left, right)
-    if next(_large_numbers(value), None) is not None:
-        return [fault_at(override, (len(left) + 1, len(override)), _INTEGER_RANGE, override=True)]
     table: Any = data
     for depth, key in enumerate(keys[:-1], 1):
         table = table.setdefault(key, {})

@@ -249,3 +249,25 @@ def test_a_run_that_adds_nothing_says_why(run, study):
     assert "budget is spent" in run("study", "run", path, *options).stderr
     path = study(f"> {mean(losses) - 100 * stdev(losses)}")  # confirmed
     assert "no seeds" not in run("study", "run", path, *options).stderr
+
+
+@pytest.mark.parametrize(
+    ("written", "options"),
+    [
+        ({"header": ""}, ()),
+        ({"claim": ""}, ()),
+        ({"header": "max_seeds = 3\n"}, ()),
+        ({}, ("--shard", "1/2")),
+        ({}, ("--budget", "soon")),
+    ],
+)
+def test_impossible_requests_are_reported_before_anything_runs(run, study, written, options, golden):
+    found = run("study", "run", study(**written), "--local", "--until-decided", *options)
+    assert found.exit_code == 2
+    golden(" ".join(found.stderr.replace("│", " ").split()))
+
+
+def test_a_budget_without_added_seeds_is_reported(run, study):
+    found = run("study", "run", study(), "--local", "--budget", "1h")
+    assert found.exit_code == 2
+    assert "--budget needs --until-decided" in " ".join(found.stderr.replace("│", " ").split())
