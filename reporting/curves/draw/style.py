@@ -80,7 +80,7 @@ def line_strokes(lines: Sequence[Line]) -> dict[str, Stroke]:
 
 def line_cycle() -> Cycler:
     """Return the strokes of lines without an accented one, for matplotlib axes that lines are drawn into."""
-    from matplotlib import cycler  # noqa: PLC0415 -- slow to load, and data do without it
+    from matplotlib.rcsetup import cycler  # noqa: PLC0415 -- slow to load, and data do without it
 
     colors, dashes, widths = zip(*_COLORED_STROKES, strict=True)
     return cycler(color=colors, linestyle=dashes, linewidth=widths)
