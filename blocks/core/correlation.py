@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from .operations import SavedContext, are_on_cpu
+from .operations import SavedContext, are_on_cpu, has_tangent
 
 GAIN = 1.25
 """The frequency domain is used if it has fewer products by this factor, because its smaller products move
@@ -60,6 +60,8 @@ def correlate(
     if _is_cast_to_bf16(x):
         x, weight = x.bfloat16(), weight.bfloat16()
         bias = None if bias is None else bias.bfloat16()
+    given = (x, weight) if bias is None else (x, weight, bias)
+    by_frequencies = by_frequencies and not has_tangent(*given)
     tile = choose_tile(x, weight, left, right) if by_frequencies else None
     if tile is None:
         return _by_positions(x, weight, bias, left, right)

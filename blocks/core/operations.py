@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 from torch.nn import functional
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -72,6 +73,17 @@ def without_autocast(device: torch.device) -> AbstractContextManager[object]:
     Autocast does not support the meta device.
     """
     return nullcontext() if device.type == "meta" else torch.autocast(device.type, enabled=False)
+
+
+def has_tangent(*tensors: Tensor) -> bool:
+    """Return whether a tensor has a forward-mode derivative, as in `torch.func.jvp`.
+
+    Fast paths without a rule for it then leave the work to plain operations. Within a gradient, torch hides
+    the derivatives, and such a path ends in torch's own error.
+    """
+    if torch.compiler.is_compiling():
+        return False
+    return any(forward_ad.unpack_dual(tensor).tangent is not None for tensor in tensors)
 
 
 def at_least_single(x: Tensor) -> Tensor:

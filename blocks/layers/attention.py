@@ -17,7 +17,7 @@ from ...grammar.vocabulary.spec import Settings, as_float, as_int, as_word
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Linear
-from ..core.operations import without_autocast
+from ..core.operations import has_tangent, without_autocast
 from ..core.positions import PairPositions, build_distance_bias
 from .head_parts import HeadNorm, turn
 from .window_attention import (
@@ -221,6 +221,7 @@ def attend(
       kernel is slower in bf16.
     - The sequence is short, and the program is compiled, which fuses plain products.
     - Dropout applies to the weights, or scores have a cap or learnt biases.
+    - Forward-mode derivatives are computed.
     """
     plain = dropout.active
     if torch.compiler.is_compiling():
@@ -233,7 +234,8 @@ def attend(
                 if scoring.bias is not None:
                     scoring = scoring._replace(bias=scoring.bias.float())
                 return attend(*full, mask, dropout, causal=causal, scoring=scoring).to(v.dtype)
-    fused = not plain and scoring.can_be_fused
+    biases = () if scoring.bias is None else (scoring.bias,)
+    fused = not plain and scoring.can_be_fused and not has_tangent(q, k, v, *biases)
     scale = q.shape[-1] ** -0.5 / scoring.temperature
     if fused and mask is None and scoring.bias is None:
         with fused_kernels(on_gpu=k.is_cuda):

@@ -15,7 +15,7 @@ is positive. The result equals the result of the separate modules up to rounding
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
 import torch
@@ -26,7 +26,7 @@ from torch.nn.functional import leaky_relu
 from ...grammar.vocabulary.spec import Settings
 from ..core.block import Block, Context, register_block
 from ..core.initialisation import Initialisable, Linear, WeightRole, roles
-from ..core.operations import ACTIVATIONS, SavedContext, without_autocast
+from ..core.operations import ACTIVATIONS, SavedContext, has_tangent, without_autocast
 from ..core.residual_stack import PoolingLayer, ResidualStack, Sublayer
 from .convolutions import zero_masked
 from .feedforward import Activation
@@ -117,7 +117,7 @@ def try_fused_pooling(
 
     - The body begins with other parts, or the activation is not a rectifier.
     - A norm, a dropout or a residual sum is between the parts.
-    - The inputs need a gradient.
+    - The inputs need a gradient, or a weight has a forward-mode derivative.
     - The activations are small.
     """
     if len(body.order) < 2 or inputs.requires_grad or entry.bias is None:
@@ -129,7 +129,8 @@ def try_fused_pooling(
     below = _NEGATIVE_SLOPES.get(first.part.act)
     if below is None:
         return None
-    if inputs.shape[:2].numel() * entry.out_features <= _MAX_BUFFER_CPU:
+    is_small = inputs.shape[:2].numel() * entry.out_features <= _MAX_BUFFER_CPU
+    if is_small or has_tangent(inputs, *entry.parameters(), *second.parameters()):
         return None
     x = torch.cat([inputs, inputs.new_ones(inputs.shape[:2]).unsqueeze(-1)], -1)
     x = zero_masked(x, mask)  # also in the column of ones, which weights the sums
@@ -215,14 +216,20 @@ class _FusedAttentionPool(torch.autograd.Function):
         shares = parts.div_(total)
         slopes = _slopes(across, shares, above.div_(total.unsqueeze(-1)), negative_slope)
         y = torch.einsum("bcw,wc->bw", slopes, weight)
-        ctx.save_for_backward(x, across, weight, ahead, scores, shares, slopes, y)
+        ctx.save_for_backward(x, across, weight, score, scores, shares, slopes, y)
         ctx.negative_slope = negative_slope
         return y
 
     @staticmethod
     def backward(ctx: SavedContext, gradient: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
-        """Return gradients, that of h_t being α_t g + α_t (1 − e_t²) (g · h_t − g · y) w."""
-        x, across, weight, ahead, scores, shares, slopes, y = ctx.saved_tensors
+        """Return gradients, that of h_t being α_t g + α_t (1 − e_t²) (g · h_t − g · y) w.
+
+        If they must be differentiable again, they are computed by plain operations.
+        """
+        x, across, weight, score, scores, shares, slopes, y = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return None, *_plain_gradients(x, weight, score, ctx.negative_slope, gradient), None
+        ahead = score[:, :-1]
         above, level = torch.zeros_like(slopes), -(gradient * y).sum(1).view(-1, 1, 1)
         u = shares * (1 - scores.square())
         for piece in _iter_chunks(x, weight):
@@ -233,6 +240,20 @@ class _FusedAttentionPool(torch.autograd.Function):
         by_weight = torch.einsum("bw,bcw->wc", gradient, slopes) + (by_u.sum(0) * ahead).T
         by_score = torch.einsum("bcw,wc->w", by_u, weight)
         return None, by_weight, torch.cat([by_score, u.sum().view(1)]).unsqueeze(0), None
+
+
+def _plain_gradients(
+    x: Tensor, weight: Tensor, score: Tensor, negative_slope: float, gradient: Tensor
+) -> Sequence[Tensor | None]:
+    """Return the gradients of an attention pool's weight and score, which can be differentiated again."""
+    weight, score = weight.view_as(weight), score.view_as(score)  # views, since one may depend on the other
+    h = leaky_relu(x @ weight.T, negative_slope)
+    e = torch.tanh(functional.linear(h, score[:, :-1], score[0, -1:])).squeeze(-1)
+    shares = e.masked_fill(x[..., -1] == 0, -torch.inf).softmax(-1)
+    y = (shares.unsqueeze(1) @ h).squeeze(1)
+    needed = [each for each in (weight, score) if each.requires_grad]
+    found = iter(torch.autograd.grad(y, needed, gradient, create_graph=True))
+    return [next(found) if each.requires_grad else None for each in (weight, score)]
 
 
 class _FusedMeanPool(torch.autograd.Function):

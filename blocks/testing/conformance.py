@@ -13,12 +13,15 @@ its module disagree. All weights are drawn from seeds, in double precision.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 
 import torch
 from torch import Tensor
-from torch.func import functional_call
+from torch.autograd.gradcheck import GradcheckError
+from torch.func import functional_call, jvp
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ...grammar import ModelPart, Norm, Reach, Role, configure, lookup, nodes
 from ...grammar.analysis.analyse import block_cost
@@ -182,17 +185,57 @@ def gradients_are_right(text: str, *, causal: bool) -> None:
     block = make_block(parse_block(text), causal=causal, width=4)
     idle = idle_parameters(block, random_sequences(2, 4, width=4))
     assert not idle, f"parameters that get no gradient: {', '.join(idle)}"
-    x = random_sequences(2, 4, width=4).requires_grad_()
-    names, values = tuple(dict(block.named_parameters())), tuple(block.parameters())
     for mask in (None, prefix_mask([4, 2], 4)):
-
-        def function(x: Tensor, *values: Tensor, mask: Tensor | None = mask) -> Tensor:
-            y = functional_call(block, dict(zip(names, values, strict=True)), (x, mask))
-            return y if mask is None else valid_outputs(y, mask)
-
+        function, given = _function_of(block, 4, mask)
         # one random direction for each tensor finds any wrong gradient, and is faster than single numbers
-        checked = torch.autograd.gradcheck(function, (x, *values), fast_mode=True)
+        checked = torch.autograd.gradcheck(function, given, fast_mode=True)
         assert checked, "the gradients are wrong"
+
+
+def second_derivatives_are_right(text: str, *, causal: bool) -> None:
+    """Check that gradients of gradients equal finite differences.
+
+    Attention uses plain products, since torch's fused kernel has no second derivative on a CPU. A plug-in's
+    block may end in torch's own error.
+    """
+    node = parse_block(text)
+    function, given = _function_of(make_block(node, causal=causal, width=4), 3, prefix_mask([3, 2], 3))
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            checked = torch.autograd.gradgradcheck(function, given, fast_mode=True)
+    except GradcheckError as error:
+        raise AssertionError(f"the second derivatives are wrong: {error}") from error
+    except RuntimeError:
+        if block_code(node.name) is None:
+            raise
+    else:
+        assert checked, "the second derivatives are wrong"
+
+
+def forward_derivatives_are_right(text: str, *, causal: bool) -> None:
+    """Check that `torch.func.jvp` gives the derivatives that the gradients give.
+
+    A plug-in's block may end in torch's own error.
+    """
+    node = parse_block(text)
+    function, given = _function_of(make_block(node, causal=causal, width=4), 5, prefix_mask([5, 3], 5))
+    generator = make_generator(5)
+    changes = tuple(torch.randn(each.shape, generator=generator, dtype=each.dtype) for each in given)
+    try:
+        with warnings.catch_warnings():  # torch's rules for it use a function that torch has deprecated
+            warnings.simplefilter("ignore", DeprecationWarning)
+            y, found = jvp(function, given, changes)[:2]
+    except RuntimeError:
+        if block_code(node.name) is None:
+            raise
+        return
+    assert isinstance(y, Tensor) and isinstance(found, Tensor), "a block has one output"
+    direction = torch.randn(y.shape, generator=generator, dtype=y.dtype)
+    gradients = torch.autograd.grad(function(*given), given, direction)
+    expected = sum(
+        ((one * other).sum() for one, other in zip(gradients, changes, strict=True)), torch.zeros(())
+    )
+    assert_close((found * direction).sum(), expected, rtol=1e-9, atol=1e-9)
 
 
 def flops_are_counted(text: str, *, causal: bool) -> None:
@@ -377,6 +420,8 @@ CHECKS: tuple[Callable[..., None], ...] = (
     padding_changes_nothing,
     sequences_are_independent,
     gradients_are_right,
+    second_derivatives_are_right,
+    forward_derivatives_are_right,
     flops_are_counted,
     training_memory_is_stated,
     state_dict_restores,
@@ -389,6 +434,23 @@ CHECKS: tuple[Callable[..., None], ...] = (
     empty_batches_stay_empty,
 )
 """All checks that take at most about a second; each is called as `check(text, causal=…)`."""
+
+
+def _function_of(
+    block: Block, length: int, mask: Tensor | None
+) -> tuple[Callable[..., Tensor], tuple[Tensor, ...]]:
+    """Return a block as a function of two sequences and its weights, and these as arguments.
+
+    The function returns the outputs at valid positions.
+    """
+    names = tuple(dict(block.named_parameters()))
+    x = random_sequences(2, length, width=4).requires_grad_()
+
+    def function(x: Tensor, *values: Tensor) -> Tensor:
+        y = functional_call(block, dict(zip(names, values, strict=True)), (x, mask))
+        return y if mask is None else valid_outputs(y, mask)
+
+    return function, (x, *block.parameters())
 
 
 def _maker(text: str, *, causal: bool) -> Callable[[int], Block]:

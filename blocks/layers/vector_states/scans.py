@@ -17,7 +17,7 @@ import math
 import torch
 from torch import Tensor
 
-from ...core.operations import SavedContext, without_autocast
+from ...core.operations import SavedContext, has_tangent, without_autocast
 
 PIECE, HELD = 16, 2**20
 """On a CPU: the positions of a piece, and the maximum state size of a piece with several sequences."""
@@ -65,7 +65,7 @@ def scan(decay: Tensor, added: Tensor, state: Tensor | None = None) -> Tensor:
     if state is not None:
         first = added[:, :1] + decay[:, :1] * state.unsqueeze(1)
         added = torch.cat([first, added[:, 1:]], 1)
-    return DiagonalScan.apply(decay, added)
+    return _scan(decay, added) if has_tangent(decay, added) else DiagonalScan.apply(decay, added)
 
 
 def _scan(decay: Tensor, added: Tensor) -> Tensor:
@@ -183,9 +183,10 @@ def read_states(
     u, k, q = (each.to(steps.dtype) for each in (u, k, q))
     if state is None:
         state = steps.new_zeros(1).expand(steps.shape[0], *rates.shape)
+    read = SelectiveRead.forward if has_tangent(steps, u, rates, k, q, state) else SelectiveRead.apply
     with without_autocast(steps.device):
         parts = [
-            SelectiveRead.apply(negative, *part[:2], rates, *part[2:])
+            read(negative, *part[:2], rates, *part[2:])
             for part in _sequences(rates.numel(), steps, u, k, q, state)
         ]
     reads, ends = zip(*parts, strict=True)

@@ -2,7 +2,9 @@
 
 import pytest
 import torch
+from torch.autograd import forward_ad
 from torch.autograd.graph import saved_tensors_hooks
+from torch.func import functional_call
 from torch.testing import assert_close
 
 from activemem.blocks import Context, Linear, build, build_block
@@ -75,6 +77,56 @@ def test_in_pieces_the_result_and_the_gradients_are_those_of_the_modules(pool, a
     found = gradients((fast * weighted).sum(), entry, body)
     wanted = gradients((plain * weighted).sum(), entry, body)
     assert_close(found, wanted, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("pool", ["attention_pool", "mean_pool"])
+@pytest.mark.parametrize("masked", [False, True], ids=["whole", "padded"])
+def test_in_pieces_the_second_derivatives_are_those_of_the_modules(pool, act, masked):
+    entry, body = parts(pool, act)
+    x = random_sequences(2, 1500, width=2)
+    mask = prefix_mask([1400, 3], 1500) if masked else None
+    weights = [*entry.parameters(), *body.parameters()]
+    found = []
+    for y in (try_fused_pooling(entry, body, x, mask), body(entry(x), SideInputs(mask))):
+        first = torch.autograd.grad(y.square().sum(), weights, create_graph=True)
+        second = torch.autograd.grad(sum(each.square().sum() for each in first), weights)
+        found.append((first, second))
+    assert_close(found[0], found[1], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("frozen", ["entry", "score"])
+def test_second_derivatives_in_pieces_leave_out_frozen_weights(frozen):
+    entry, body = parts("attention_pool", "relu")
+    still = entry if frozen == "entry" else body.layers[1].part.score
+    still.requires_grad_(requires_grad=False)
+    weights = [each for each in (*entry.parameters(), *body.parameters()) if each.requires_grad]
+    x, found = random_sequences(2, 1500, width=2), []
+    for y in (try_fused_pooling(entry, body, x, None), body(entry(x), SideInputs(None))):
+        first = torch.autograd.grad(y.square().sum(), weights, create_graph=True)
+        found.append(torch.autograd.grad(sum(each.square().sum() for each in first), weights))
+    assert_close(found[0], found[1], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
+@pytest.mark.parametrize("pool", ["attention_pool", "mean_pool"])
+def test_a_weight_with_a_forward_derivative_is_not_pooled_in_pieces(pool):
+    entry, body = parts(pool, "relu")
+    x = random_sequences(2, 1500, width=2)
+
+    class InPieces(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.entry, self.body = entry, body
+
+        def forward(self):
+            return try_fused_pooling(self.entry, self.body, x, None)
+
+    whole, bias = InPieces(), entry.bias.detach()
+    assert whole() is not None
+    with forward_ad.dual_level():
+        given = {"entry.bias": forward_ad.make_dual(bias, torch.ones_like(bias))}
+        assert functional_call(whole, given, ()) is None
 
 
 @pytest.mark.parametrize("pool", ["attention_pool", "mean_pool"])

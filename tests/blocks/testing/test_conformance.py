@@ -14,9 +14,11 @@ from activemem.blocks.testing.conformance import (
     STEP_CHECKS,
     dropout_acts_in_training,
     flops_are_counted,
+    forward_derivatives_are_right,
     gradients_are_right,
     half_precision_is_near,
     order_of_a_sum_is_free,
+    second_derivatives_are_right,
     seed_decides,
     sequences_are_independent,
     state_dict_restores,
@@ -39,9 +41,11 @@ both_ways = pytest.mark.parametrize("causal", [False, True], ids=["both", "causa
 WITHOUT_DIRECTION = (
     dropout_acts_in_training,
     flops_are_counted,
+    forward_derivatives_are_right,
     gradients_are_right,
     half_precision_is_near,
     order_of_a_sum_is_free,
+    second_derivatives_are_right,
     seed_decides,
     sequences_are_independent,
     state_dict_restores,
@@ -187,6 +191,34 @@ class Misled(Sound):
         return super().forward(mixed, mask)
 
 
+class SquareOnce(torch.autograd.Function):
+    """The square, with a gradient that hides from its own gradient, and a forward derivative of 3 x."""
+
+    @staticmethod
+    def forward(x):
+        return x.square()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return 2 * ctx.saved_tensors[0].detach() * gradient
+
+    @staticmethod
+    def jvp(ctx, change):
+        return 3 * ctx.saved_tensors[0] * change
+
+
+class Once(Sound):
+    """A block whose first derivatives are right, but not its second and its forward ones."""
+
+    def forward(self, x, mask=None):
+        return super().forward(SquareOnce.apply(x), mask)
+
+
 class Doubled(Sound):
     """A block that computes twice the result of its equation."""
 
@@ -330,6 +362,8 @@ def failures(*, causal):
         (Rounding, True, "half_precision_is_near"),
         (Reckless, True, "seed_decides"),
         (Misled, True, "gradients_are_right"),
+        (Once, True, "second_derivatives_are_right"),
+        (Once, True, "forward_derivatives_are_right"),
         (Doubled, False, "outputs_equal_the_reference"),
         (Aside, True, "outputs_with_past_are_right"),
         (Forgetful, True, "steps_with_gradients_are_right"),
