@@ -228,7 +228,8 @@ class _FusedAttentionPool(torch.autograd.Function):
         """
         x, across, weight, score, scores, shares, slopes, y = ctx.saved_tensors
         if torch.is_grad_enabled():
-            return None, *_plain_gradients(x, weight, score, ctx.negative_slope, gradient), None
+            with without_autocast(x.device):
+                return None, *_plain_gradients(x, weight, score, ctx.negative_slope, gradient), None
         ahead = score[:, :-1]
         above, level = torch.zeros_like(slopes), -(gradient * y).sum(1).view(-1, 1, 1)
         u = shares * (1 - scores.square())
