@@ -157,8 +157,8 @@ torch._functorch.config._config.pop("force_non_lazy_backward_lowering")
 """Lines that take private names from torch for which there is a fallback."""
 
 TRAINED = """
-from activemem.engine.trial import Training
-from activemem.studies.schema import TrialSettings
+from activemem.engine.trial.training import Training
+from activemem.studies.schema.settings import TrialSettings
 torch.set_num_threads(1)
 torch.compile = lambda call, **_: call
 model = {"recipe": "lstm >> ff(8)", "d_model": 8}
@@ -184,8 +184,8 @@ import torch.utils.flop_counter
 import torch.utils._python_dispatch as dispatch
 del dispatch.TorchDispatchMode
 from activemem import ActivememError, load_study
-from activemem.engine.run.search import STUDY
-from activemem.studies.resolve import model_cost
+from activemem.engine.run.search.conformance import STUDY
+from activemem.studies.resolve.costs import model_cost
 try:
     print("no error", model_cost("parameters", load_study(STUDY, ["model.d_model=37"]).examples[0].settings))
 except ActivememError as error:

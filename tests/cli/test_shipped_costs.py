@@ -15,9 +15,10 @@ SHOW = """\
 import sys
 from activemem import open_study
 from activemem.__main__ import main
-from activemem.grammar.vocabulary import builtin_names
+from activemem.grammar.vocabulary.spec import builtin_names
 from activemem.grammar.analysis import measured_costs
-from activemem.studies import make_plan, shipped_studies
+from activemem.studies import make_plan
+from activemem.studies.study import shipped_studies
 
 how, results, readme_study, *names = sys.argv[1:]
 if how == "measure":
@@ -67,7 +68,7 @@ def show(run_python, tmp_path, monkeypatch):
 @pytest.mark.heavy
 def test_costs_of_a_study_with_matched_states_are_those_that_are_measured(show):
     found = show("measure", "which-mixer-state")
-    assert len(found) > 100
+    assert len(found) > 50
     assert found.items() <= measured_costs.shipped_costs().items()
 
 

@@ -25,7 +25,7 @@ def test_a_built_in_block_has_a_recorded_passport(run):
 DOUBLED = """
 import torch
 from activemem import Block, Reach, register_block
-from activemem.blocks.testing import register_reference
+from activemem.blocks.testing.references import register_reference
 
 @register_block("doubled", parameters=[], reach=lambda _settings, _context: Reach(left=0, right=0))
 class Doubled(Block):
