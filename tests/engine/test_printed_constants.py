@@ -340,9 +340,10 @@ def sources(name: str, **changes: object) -> list[list[int]]:
 
 
 @cache
-def probabilities(name: str) -> list[float]:
-    drawn = (fixed_bigrams(require_task(name), seed)[2] for seed in range(300))
-    return torch.cat(list(drawn)).tolist()
+def bigrams(name: str) -> tuple[list[float], ...]:
+    """Return the first symbols, second symbols and probabilities of the bigrams of 300 seeds."""
+    drawn = (fixed_bigrams(require_task(name), seed) for seed in range(300))
+    return tuple(torch.cat(each).tolist() for each in zip(*drawn, strict=True))
 
 
 def follows(probability: float, offset: int) -> float:
@@ -400,9 +401,11 @@ MEMORY_DEGRADATION = [
         row
         for name, (low, high) in BIGRAMS.items()
         for row in (
-            equals(f"least frequency of {name}", lambda n=name: min(probabilities(n)), low, rel=1e-3),
-            equals(f"greatest frequency of {name}", lambda n=name: max(probabilities(n)), high, rel=1e-3),
-            equals(f"number of {name}", lambda n=name: len(probabilities(n)) / 300, 15),
+            equals(f"least frequency of {name}", lambda n=name: min(bigrams(n)[2]), low, rel=1e-3),
+            equals(f"greatest frequency of {name}", lambda n=name: max(bigrams(n)[2]), high, rel=1e-3),
+            equals(f"first symbols of {name}", lambda n=name: 1 + max(bigrams(n)[0]), 128),
+            equals(f"second symbols of {name}", lambda n=name: 1 + max(bigrams(n)[1]), 128),
+            equals(f"number of {name}", lambda n=name: len(bigrams(n)[2]) / 300, 15),
         )
     ),
     Printed(
