@@ -191,8 +191,9 @@ class Store:
         """Return whether a study has rows of trials, but no file of metrics, as after a partial copy."""
         if any(map(data_files, self._layout.partitions("metrics", [study]))):
             return False
-        rows = read(self._quarantine, "trials", ["epochs"], [study])
-        return bool(rows.filter(pl.col("epochs") > 0).head(1).collect().height)
+        rows = read(self._quarantine, "trials", ["status", "epochs"], [study])
+        measured = (pl.col("epochs") > 0) & pl.col("status").is_in(["done", "pruned"])
+        return bool(rows.filter(measured).head(1).collect().height)
 
     def verify_study(self, study: str) -> None:
         """Read the metrics of a study before it runs; trials with damaged metrics run again.

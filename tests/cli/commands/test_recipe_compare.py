@@ -57,8 +57,8 @@ def test_whole_models_are_shown_side_by_side(run):
         "                       a          b",
         "  parameters     270,868    893,204     +230 %",
         "  MFLOPs/token       0.5      141.6  +26,640 %",
-        "  activations    25.0 MB   996.9 MB   +3,882 %",
-        "  peak memory    31.3 MB     1.0 GB   +3,162 %",
+        "  activations    25.1 MB   996.9 MB   +3,869 %",
+        "  peak memory    31.4 MB     1.0 GB   +3,153 %",
     ]
 
 
