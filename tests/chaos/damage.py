@@ -136,6 +136,8 @@ def remove_strangers(world: World) -> None:
     """Remove irregular and foreign files, as a warned user would."""
     for name in world.foreign:
         world.remove(name)
-    for path in [path for pattern in PLACES.values() for path in world.store.glob(pattern)]:
+    # a run sets aside a folder in the place of a checkpoint's file, and leaves its removal to the user
+    patterns = [*PLACES.values(), "checkpoints/*/*.damaged"]
+    for path in [path for pattern in patterns for path in world.store.glob(pattern)]:
         if path.is_symlink() or not path.is_file():
             world.remove(str(path.relative_to(world.store)))
