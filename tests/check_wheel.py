@@ -60,8 +60,8 @@ def main() -> None:
         page = home / call(command, "report", "build", "tiny", cwd=home).strip()
         assert "conv(k=3)" in page.read_text(encoding="utf-8"), "expected the report's templates in the wheel"
         files = Path(where.strip()).parent / "reporting" / "serve"
-        assert (files / "static" / "live.js").exists(), "expected the script of served pages in the wheel"
-        assert (files / "templates" / "shell.html").exists(), "expected the templates of served pages"
+        for name in ("live.js", "shell.html"):
+            assert (files / "templates" / name).exists(), f"expected {name} of served pages in the wheel"
     print("the wheel works in a clean environment")  # noqa: T201 -- a script's one line of output
 
 
