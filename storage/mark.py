@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from .checksums import verify_checksum
-from .errors import StoreError
+from .errors import StoreError, UnreadableError
 from .files import read_regular
 from .own_files import DATASETS, FOLDERS, MARK, is_own, is_temporary
 from .place import Layout, all_names, data_files
@@ -34,6 +34,8 @@ def holds_store(layout: Layout) -> bool:
         text = read_regular(mark).decode(errors="replace").strip()
     except FileNotFoundError:
         return _has_rows(layout)
+    except UnreadableError as error:
+        raise StoreError(f"{mark}: {error}") from error
     if text != str(VERSION):
         raise StoreError(f"{mark}: expected a store of version {VERSION}, got {text[:40]!r}")
     return True

@@ -214,6 +214,12 @@ def test_a_mark_of_another_version_is_refused(root):
         Store(root).make()
 
 
+def test_a_folder_in_place_of_the_mark_is_named(root):
+    (root / MARK).mkdir(parents=True)
+    with pytest.raises(StoreError, match=f"{MARK}: expected a file, got a folder"):
+        Store(root).make()
+
+
 def test_one_store_inside_another_is_not_touched(root):
     store, inner = fill_store(root, [1]), fill_store(root / "weights/inner", [2])
     put(root / "weights/inner", OWN)
