@@ -3,6 +3,7 @@
 A check reads every file to its end. Leftovers are files that nothing reads any more.
 """
 
+import io
 import json
 import logging
 import time
@@ -398,7 +399,8 @@ class StoreUpkeep:
         """Merge small files and remove leftovers; return how many files were merged.
 
         This method may run while others write, read and compact, and may be killed at any moment. Rows that
-        are then in several files count once, and the next compaction merges them.
+        are then in several files count once, and the next compaction merges them. A merged file of an earlier
+        release is written again if it lacks columns, so that any program can read all files together.
         """
         if not holds_store(self._layout):
             _log.warning("%s is not a store: nothing in it is removed or merged", self._layout.place.name)
@@ -413,9 +415,11 @@ class StoreUpkeep:
         for dataset, partition in (
             (each, path) for each in SCHEMAS for path in self._layout.partitions(each)
         ):
-            found = load_partition(partition, self._quarantine)
-            contents = {path: data for path, data in found.items() if is_own_file(self._layout.root, path)}
-            if len(contents) > 1 or not all(map(is_compacted, contents)):
+            read = load_partition(partition, self._quarantine)
+            contents = {path: data for path, data in read.items() if is_own_file(self._layout.root, path)}
+            found = [list(pl.read_parquet_schema(io.BytesIO(data))) for data in contents.values()]
+            has_all_columns = all(names == SCHEMAS[dataset].names() for names in found)
+            if len(contents) > 1 or not has_all_columns or not all(map(is_compacted, contents)):
                 merged += _replace(self._layout.place, dataset, partition, contents)
         return merged
 

@@ -5,8 +5,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+import activemem
 from activemem.storage import Store
-from activemem.storage.rows import TRIALS
+from activemem.storage.checksums import encode
+from activemem.storage.rows import SCHEMAS, TRIALS
 
 from .factories import copy_store, fill_store, make_metric_rows, make_trial_id, make_trial_row, store_contents
 
@@ -44,3 +46,27 @@ def test_files_of_an_older_release_and_new_ones_are_read_by_polars_alone(kept, r
     assert frame.sort("trial").select(TRIALS.names()).equals(Store(root).trials())
     shared = pl.scan_parquet(paths, missing_columns="insert", extra_columns="ignore").collect()
     assert sorted(shared["trial"]) == [make_trial_id(number) for number in (1, 2, 3, 4)]
+
+
+@pytest.mark.parametrize("is_merged", [True, False], ids=["merged before", "never merged"])
+@pytest.mark.parametrize("absent", [{"packed_steps"}, {"torch_version", "continued_from"}], ids=sorted)
+def test_compaction_gives_all_files_of_a_store_the_columns_of_today(root, absent, is_merged):
+    store = fill_store(root, [1, 2])
+    if is_merged:
+        store.upkeep.compact()
+    for path in (root / "trials/alpha").iterdir():
+        path.write_bytes(encode(pl.read_parquet(path).drop(absent)))
+    fill_store(root, [3], study="beta")
+    before = store_contents(root)
+    assert store.upkeep.compact() > 0
+    assert pl.read_parquet(root / "trials/**/*.parquet").schema == TRIALS
+    assert str(store_contents(root)) == str(before)
+    assert store.upkeep.compact() == 0
+
+
+def test_any_program_reads_the_committed_results_as_one_table():
+    results = Path(activemem.__file__).with_name("studies") / "results"
+    for dataset, schema in SCHEMAS.items():
+        if any((results / dataset).rglob("*.parquet")):
+            assert pl.scan_parquet(results / dataset / "**/*.parquet").collect_schema() == schema
+            assert len(pl.scan_parquet(results / dataset / "**/*.parquet").select("trial").collect())
