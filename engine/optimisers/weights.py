@@ -110,7 +110,9 @@ def _gradient_norm(model: nn.Module) -> Tensor:
 class Weights:
     """A model with its optimiser, the average of its weights, and the mean norm of its gradients.
 
-    The average is a copy of the model, with the exponential moving average of its weights since the start.
+    The average is a copy of the model, with the exponential moving average of its weights over the steps. Its
+    bias to the start is corrected as in Adam (Kingma and Ba 2015, section 3): it has no share of the initial
+    weights.
     """
 
     def __init__(self, model: AnyModel, train: TrainSettings) -> None:
@@ -163,12 +165,13 @@ class Weights:
         return {"gradient_norm": float(self._norms) / steps} if self._train.measure else {}
 
     @torch.no_grad()
-    def after_step(self) -> None:
-        """Update the average of the weights, and values cached in blocks."""
+    def after_step(self, step: int) -> None:
+        """Update the average of the weights, and values cached in blocks. Steps count from 1."""
         self.model.after_optimiser_step()
         if self._average is not None and (decay := self._train.average) is not None:
+            share = (1.0 - decay) / (1.0 - decay**step)  # of these weights; 1 at the first step
             for average, weight in zip(self._average.parameters(), self.model.parameters(), strict=True):
-                average.lerp_(weight, 1.0 - decay)
+                average.lerp_(weight, share)
 
     @torch.no_grad()
     def evaluated(self) -> AnyModel:

@@ -170,7 +170,7 @@ class Training:
                 if self.budget:
                     self.schedule.total_steps = self.budget.add_step(began, self.step, self.device)
                 self.schedule.after_step(sum(shares[1:], start=shares[0]))
-                self.trained.after_step()
+                self.trained.after_step(self.step)
                 self._taken += 1
                 self._is_torn = False
                 between_steps()

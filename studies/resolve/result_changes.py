@@ -37,10 +37,16 @@ def _sums_in_float32(settings: TrialSettings) -> bool:
     return not names.isdisjoint({"linear_attn", "retention", "fox"})
 
 
+def _averages_only_trained_weights(settings: TrialSettings) -> bool:
+    """Averages of weights have no share of the initial weights, as the bias of their start is corrected."""
+    return settings.train.average is not None
+
+
 CHANGES: tuple[Callable[[TrialSettings], bool], ...] = (
     _guesses_by_pairs,
     _picks_on_fresh_examples,
     _sums_in_float32,
+    _averages_only_trained_weights,
 )
 
 

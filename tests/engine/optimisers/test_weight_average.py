@@ -1,9 +1,9 @@
-"""The moving average of weights: as torch's, resumable, and used for evaluation and saved models."""
+"""The moving average of weights: of the steps alone, resumable, and used for evaluation and saved models."""
 
 import pickle
 
+import pytest
 import torch
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from activemem import build
 from activemem.engine.optimisers.weights import Weights
@@ -28,20 +28,21 @@ def settings(**train):
     )
 
 
-def test_the_average_is_that_of_torch():
+@pytest.mark.parametrize("decay", [0.1, 0.9, 0.9999])
+def test_the_average_is_that_of_the_steps_without_the_initial_weights(decay):
     model = build("ff(8)", d_model=4, vocab=3, generator=torch.Generator().manual_seed(0))
-    ours = Weights(model, settings(average=0.9).train)
-    theirs = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9))
-    theirs.update_parameters(model)  # the first one is a copy
-    drawn = torch.Generator().manual_seed(1)
-    for _ in range(5):
+    weights = Weights(model, settings(average=decay).train)
+    drawn, steps = torch.Generator().manual_seed(1), []
+    for step in range(1, 6):
         with torch.no_grad():
             for weight in model.parameters():
                 weight.add_(torch.randn(weight.shape, generator=drawn))
-        ours.after_step()
-        theirs.update_parameters(model)
-    for weight, other in zip(ours.evaluated().parameters(), theirs.module.parameters(), strict=True):
-        torch.testing.assert_close(weight, other, check_stride=False)
+        steps.append([weight.detach().clone() for weight in model.parameters()])
+        weights.after_step(step)
+        shares = [decay ** (step - 1 - i) for i in range(step)]
+        for average, *taken in zip(weights.evaluated().parameters(), *steps, strict=True):
+            expected = sum(share * each for share, each in zip(shares, taken, strict=True)) / sum(shares)
+            torch.testing.assert_close(average, expected, check_stride=False)
 
 
 def test_it_changes_what_is_measured_and_kept_but_no_step(tmp_path):
