@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from math import isinf
+from typing import TYPE_CHECKING
 
 from ...grammar import ModelConfig, configure, render
 from ...grammar.nodes import BlockNode, Node, walk
@@ -36,6 +37,7 @@ from ..catalog.tasks import (
     TaskSettings,
     check_statements,
 )
+from ..schema.factors import SEED, level_text
 from ..schema.limits import Limit
 from ..schema.reported_metrics import epoch_metrics
 from ..schema.settings import D_MODEL_PATH, RECIPE_PATH, TrialSettings, read_recipe
@@ -43,6 +45,9 @@ from ..text.strict_model import ValidationProblem
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
 from .costs import model_cost, most_tokens
+
+if TYPE_CHECKING:
+    from .trial import Trial
 
 _NEEDS = {TaskKind.REGRESSION: VECTOR, TaskKind.CLASSIFICATION: VECTOR, TaskKind.TRANSDUCTION: OTHER_LENGTH}
 _REMEDIES = {
@@ -336,3 +341,11 @@ class StudyBudget:
                 words = MODEL_COSTS[limit.name].format
                 over.append(f"{limit.name} {words(value)}, not {limit.sign} {words(limit.bound)}")
         return " and ".join(over)
+
+    def describe_exclusion(self, what: str, trials: Iterable[Trial]) -> str:
+        """Say that the limits exclude all trials, and name the nearest. `what` is a word such as "cell"."""
+        nearest = min(trials, key=lambda trial: self.excess(trial.settings))
+        levels = [f"{name}={level_text(level)}" for name, level in nearest.levels.items() if name != SEED]
+        named = f", {', '.join(levels)}," if levels else ""
+        excess = self.describe_excess(nearest.settings)
+        return f"every {what} exceeds the limits; the nearest{named} has {excess}"

@@ -16,14 +16,13 @@ from ...grammar.nodes import BlockNode, walk
 from ...grammar.vocabulary.spec import spec_of
 from ..catalog.metrics import MODEL_COSTS
 from ..schema.design import MAX_TRIALS
-from ..schema.factors import SEED, level_name, level_text
+from ..schema.factors import SEED, level_name
 from ..schema.limits import is_known_before
 from ..schema.settings import D_MODEL_PATH, RECIPE_PATH, Level, read_recipe
 from ..text.document import Diagnostics
 from ..text.errors import StudyError
 from ..text.strict_model import InvalidTableError, ValidationProblem
 from ..text.toml_positions import KeyPath
-from .compatibility import StudyBudget
 from .costs import SizeMatch, parameter_count, sequence_tokens, step_flops
 from .draft import report_problem
 from .template import resolve_settings
@@ -71,7 +70,7 @@ def build_grid(diagnostics: Diagnostics, study: Study) -> Study:
         cells += itertools.chain.from_iterable(zip(*allowed, strict=True))  # by seed
         over_budget += itertools.chain.from_iterable(zip(*refused, strict=True))
     if over_budget and not cells and not diagnostics.faults:
-        _report_over_budget(diagnostics, study.budget, over_budget)
+        diagnostics.report(("study", "limits"), study.budget.describe_exclusion("cell", over_budget))
     return replace(study, cells=tuple(cells), over_budget=tuple(over_budget), size_matches=size_matches)
 
 
@@ -96,14 +95,6 @@ def _resolve_cell(
     for each in study.expansions.values():
         settings = each.change(settings, levels)
     return Kind(settings), match, study.budget.allows(settings)
-
-
-def _report_over_budget(diagnostics: Diagnostics, budget: StudyBudget, trials: Sequence[Trial]) -> None:
-    """Report that the limits exclude every cell, with the costs of the nearest model."""
-    nearest = min(trials, key=lambda trial: budget.excess(trial.settings))
-    cell = ", ".join(f"{name}={level_text(level)}" for name, level in nearest.levels.items() if name != SEED)
-    what = f"every cell exceeds the limits; the nearest{f', {cell},' if cell else ''} has "
-    diagnostics.report(("study", "limits"), what + budget.describe_excess(nearest.settings))
 
 
 def check_layers(study: Study, trials: Sequence[Trial]) -> None:

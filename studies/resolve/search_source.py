@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import cycle, product
+from itertools import chain, cycle, islice, product
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,16 @@ from ..catalog.samplers import ONE_OBJECTIVE, WITHOUT_CONDITIONS, WITHOUT_LIMITS
 from ..schema.factors import SEED
 from ..schema.limits import Limit, is_known_before
 from ..schema.reported_metrics import final_metrics, last_metrics, missing_metric
-from ..schema.search import Suggest, as_listed, contains, count_points, options_by_name
+from ..schema.search import (
+    MAX_COUNTED,
+    Suggest,
+    as_listed,
+    at_lowest_reals,
+    contains,
+    count_points,
+    enumerate_points,
+    options_by_name,
+)
 from ..schema.search_settings import EPOCHS, NONE, Rungs, SearchSettings, usual_direction
 from ..schema.settings import RECIPE_PATH, Level
 from ..text.document import Diagnostics
@@ -136,9 +145,23 @@ class SearchSource:
     @cached_property
     def allowed_probes(self) -> tuple[dict[str, Level], ...]:
         """Those of `PROBES` random points that are within the limits."""
+        return tuple(filter(self._allows, self._probes()))
+
+    def _probes(self) -> Iterator[dict[str, Level]]:
         rng = Random(0)
-        points = (self.choose(lambda _, each: _draw(each, rng)) for _ in range(PROBES))
-        return tuple(filter(self._allows, points))
+        return (self.choose(lambda _, each: _draw(each, rng)) for _ in range(PROBES))
+
+    def exclusion_fault(self) -> str | None:
+        """Return the error message if no point is within the limits, as far as MAX_COUNTED points show it."""
+        listed = islice(enumerate_points(at_lowest_reals(self.choose)), MAX_COUNTED)
+        excluded = list[Trial]()
+        for point in chain(self._probes(), listed) if self.budget.limits else ():
+            if self._allows(point):
+                return None
+            excluded.append(self.trial_of(point, at=self.across[0]))
+        many = f"one of {len(excluded):,} points that were tried"
+        is_all = len(excluded) < PROBES + MAX_COUNTED
+        return self.budget.describe_exclusion("point" if is_all else many, excluded) if excluded else None
 
     def _allows(self, values: Mapping[str, Level]) -> bool:
         return self.budget.allows(self.trial_of(values, at=self.across[0]).settings)
@@ -401,6 +424,8 @@ def _check_points(diagnostics: Diagnostics, search: SearchSource, limits: Sequen
         message = f"{settings.sampler_name} needs the same dimensions in all points, but some lack {lacking}"
         remedy = "tpe, evolution and gp_trees support conditional dimensions"
         diagnostics.report(("search", "sampler"), f"{message}: {remedy}")
+    if fault := search.exclusion_fault():
+        diagnostics.report(("study", "limits"), fault)
     paths: list[tuple[KeyPath, str]] = [(("search", "metric"), name) for name in settings.metric]
     paths += [(("study", "limits", each.name), each.name) for each in limits]
     ends = [each.settings for each in search.trials_at_ends()]

@@ -99,6 +99,13 @@ def enumerate_points(choose: ChoosePoint) -> Iterator[dict[str, Level]]:
         digits[-1] = (digits[-1][0] + 1, digits[-1][1])
 
 
+def at_lowest_reals(choose: ChoosePoint) -> ChoosePoint:
+    """Return `choose` with all real dimensions at their lower ends, so that its points can be enumerated."""
+    return lambda suggest: choose(
+        lambda name, each: each.low if isinstance(each, RealDimension) else suggest(name, each)
+    )
+
+
 def count_points(
     choose: ChoosePoint,
     dimensions: Mapping[str, Dimension],
@@ -112,12 +119,8 @@ def count_points(
     MAX_COUNTED combinations of values do not decide it.
     """
     real = {name for name, dimension in dimensions.items() if isinstance(dimension, RealDimension)}
-
-    def choose_listed(suggest: Suggest) -> dict[str, Level]:
-        return choose(lambda name, each: each.low if isinstance(each, RealDimension) else suggest(name, each))
-
     known = set[str]()
-    for number, values in enumerate(enumerate_points(choose_listed)):
+    for number, values in enumerate(enumerate_points(at_lowest_reals(choose))):
         if number >= MAX_COUNTED:
             return most
         if (identity := identify(values)) is not None:

@@ -135,8 +135,8 @@ class TrainSettings(StrictModel, table="train"):
     """the maximum gradient norm of each single matrix: above it the matrix's step is scaled down by the
     ratio, while the optimiser averages the unscaled gradient"""
     average: float | None = Field(default=None, gt=0, lt=1)
-    """the decay of an exponential average of the weights after each step, such as 0.999; the model is evaluated
-    and stored with the average"""
+    """the decay of an exponential average of the weights over the steps, such as 0.999; the model is
+    evaluated and stored with the average"""
     span_loss: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """the weight of the learnt attention spans in the loss"""
     batch_size: int = Field(default=32, ge=1)

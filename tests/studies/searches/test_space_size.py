@@ -57,7 +57,6 @@ POINTS = [
     ("{mixer}", {"mixer": "choice(sa, conv(k={k}))", "k": "choice(3, 5, 7)"}, [], 4),
     ("{a} + {b}", {"a": "choice(sa, conv(k=3))", "b": "choice(sa, conv(k=3))"}, [], 3),
     ("conv(k={k})", {"k": "integer(2, 5)"}, ['study.limits.parameters="<= 600"'], 2),
-    ("conv(k={k})", {"k": "integer(2, 5)"}, ['study.limits.parameters="<= 6"'], 0),
 ]  # fmt: skip
 """Recipes, spaces, overrides and their numbers of distinct points, up to 9."""
 
