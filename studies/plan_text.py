@@ -13,8 +13,8 @@ from .planning.memory_estimates import StepMemory
 from .planning.plan import ModelCost, Plan
 from .planning.reused_trials import describe_stale
 from .planning.time_estimates import TimeEstimate
-from .resolve.training_budget import budget_note
-from .resolve.trial import Trial
+from .resolve.training_budget import budget_note, unreached_note
+from .resolve.trial import Trial, first_of_each_kind
 from .schema.factors import bare_level_names, level_name, short_level_names
 from .schema.search_settings import usual_direction
 from .schema.settings import read_recipe
@@ -113,6 +113,7 @@ def _design_notes(study: Study, plan: Plan) -> Iterator[_Note]:
     yield "note", _shared_trials(study)
     yield "note", plan.max_seeds_note
     yield budget_note(study.template.tables["train"], (each.settings for each in study.trials))
+    yield "note", unreached_note(each.common for each in first_of_each_kind(study.examples))
     if plan.timed_devices:
         stored = "; ".join(f"{plural(count, 'trial')} on {on}" for on, count in plan.timed_devices.items())
         again = command_line("study", "forget", study.name)

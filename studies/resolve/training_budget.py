@@ -1,4 +1,4 @@
-"""Budgets that set the length of a training: `[train] tokens`, `flops` and `seconds`.
+"""The length of a training: budgets that set it, such as `[train] tokens`, and settings beyond its end.
 
 Tokens and FLOPs are turned into steps of an epoch. A trial only stores steps, so that trials with equally
 many steps are the same, however a study counts them. Seconds stay in the settings: only the training can
@@ -7,19 +7,21 @@ count them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pydantic import Field
 
 from ...grammar.vocabulary.spec import uncounted_kernels
-from ..schema.settings import BUDGET_KEYS, TrialSettings, read_recipe
+from ..catalog.optimisers import OwnScheduleSettings
+from ..schema.settings import BUDGET_KEYS, TrainSettings, TrialSettings, read_recipe
 from ..text.strict_model import InvalidTableError, StrictModel, ValidationProblem, validate
-from ..text.units import number_range
+from ..text.units import number_range, plural
 from .costs import has_many_lengths, sequence_tokens, step_flops
 
 _STEPS = "steps_per_epoch"
 _LARGEST_DEVIATION = 10.0  # percent of a budget that whole steps may miss without a warning
+_MAX_SENTENCES = 4
 
 SECONDS_EFFECT = "its steps depend on the device, and FLOPs count one step an epoch"
 
@@ -97,3 +99,43 @@ def budget_note(train: Mapping[str, Any], trials: Iterable[TrialSettings]) -> tu
         text = f"{key} give only {count} in each epoch, which can miss the budget by {off:.3g} %"
         return "warning", f"{text}: fewer epochs come nearer"
     return "budget", f"{key} give {count} in each epoch, within {off:.3g} % of the budget"
+
+
+def unreached_settings(train: TrainSettings) -> Iterator[str]:
+    """Yield a sentence for each setting of [train] that needs more steps or epochs than the training has."""
+    epochs = f"the {plural(train.epochs, 'epoch')} of the training"
+    waits = {"stop.epochs": train.stop.epochs} if train.stop else {}
+    waits |= {"early_stopping.patience": train.early_stopping.patience} if train.early_stopping else {}
+    own = train.schedule if isinstance(train.schedule, OwnScheduleSettings) else OwnScheduleSettings()
+    waits |= {"schedule.patience": own.patience} if own.name == "plateau" else {}
+    # a wait begins after the first epoch, and one that ends with the last changes nothing
+    yield from (
+        f"{key} = {wait:,} has no effect within {epochs}"
+        for key, wait in waits.items()
+        if wait >= train.epochs - 1
+    )
+    if train.seconds is not None:  # the number of steps is not known
+        return
+    steps, warmup = train.epochs * train.steps_per_epoch, train.schedule.warmup
+    within = f"the {plural(steps, 'step')} of the training"
+    if warmup > steps:
+        share = 100 * steps / warmup
+        yield f"warmup = {warmup:,} is longer than {within}: the rate ends at {share:.2g} % of lr"
+    elif own.cooldown > steps - warmup:
+        yield f"cooldown = {own.cooldown:,} is too long for {within}: the rate never reaches lr"
+    if late := [each for each in own.milestones if each >= steps]:
+        yield f"milestones = {late} has no effect within {within}"
+    if own.name == "recent" and (first := (own.patience + 1) * own.every) >= steps:
+        yield f"the schedule recent first compares losses after {first:,} steps, not within {within}"
+    if train.average is not None and (span := round(1 / (1 - train.average))) > steps:
+        how = f"spans about {span:,} steps, more than {within}: it weighs them nearly equally"
+        yield f"average = {train.average:g} {how}"
+    if (sampling := train.scheduled_sampling) is not None and sampling.double_every >= steps:
+        yield f"scheduled_sampling.double_every = {sampling.double_every:,} has no effect within {within}"
+
+
+def unreached_note(trials: Iterable[TrialSettings]) -> str:
+    """Return a note on the settings of [train] that trials do not reach, or ""."""
+    found = list(dict.fromkeys(text for each in trials for text in unreached_settings(each.train)))
+    more = f"; and {len(found) - _MAX_SENTENCES:,} more of this kind" if len(found) > _MAX_SENTENCES else ""
+    return "; ".join(found[:_MAX_SENTENCES]) + more

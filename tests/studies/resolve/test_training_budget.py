@@ -113,3 +113,46 @@ def test_editors_know_the_keys():
     train = json.dumps(study_schema()["properties"]["train"])
     assert '"tokens"' in train
     assert '"flops"' in train
+
+
+BEYOND = {
+    "warmup": ({"schedule": {"warmup": 41}}, {"schedule": {"warmup": 40}}),
+    "cooldown": (
+        {"schedule": {"name": "warmup_stable_decay", "warmup": 10, "cooldown": 31}},
+        {"schedule": {"name": "warmup_stable_decay", "warmup": 10, "cooldown": 30}},
+    ),
+    "milestones = [40, 50]": (
+        {"schedule": {"name": "milestones", "milestones": [20, 40, 50]}},
+        {"schedule": {"name": "milestones", "milestones": [20, 39]}},
+    ),
+    "schedule.patience": (
+        {"schedule": {"name": "plateau", "patience": 3}},
+        {"schedule": {"name": "plateau", "patience": 2}},
+    ),
+    "the schedule recent": (
+        {"schedule": {"name": "recent", "patience": 3, "every": 10}},
+        {"schedule": {"name": "recent", "patience": 2, "every": 10}},
+    ),
+    "stop.epochs": ({"stop": {"within": 0.1, "epochs": 3}}, {"stop": {"within": 0.1, "epochs": 2}}),
+    "early_stopping.patience": (
+        {"early_stopping": {"metric": "dev_loss", "patience": 3}},
+        {"early_stopping": {"metric": "dev_loss", "patience": 2}},
+    ),
+    "average": ({"average": 0.99}, {"average": 0.9}),
+}
+"""By the beginning of the note: settings that 4 epochs of 10 steps do not reach, and such that they do."""
+
+
+@pytest.mark.parametrize("named", BEYOND)
+def test_a_plan_names_a_setting_that_the_training_is_too_short_for(named, tmp_path):
+    beyond, within = (
+        " ".join(str(make_plan(study(epochs=4, steps_per_epoch=10, **train), Store(tmp_path))).split())
+        for train in BEYOND[named]
+    )
+    assert f" note {named}" in beyond
+    assert "of the training" not in within
+
+
+def test_steps_of_a_training_that_seconds_end_are_not_known():
+    plan = str(make_plan(study(seconds=1.0, average=0.9999), Store("nowhere")))
+    assert "average" not in plan
