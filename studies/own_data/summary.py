@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, takewhile
 from typing import NamedTuple
 
 from ...errors import quoted
@@ -59,7 +59,8 @@ class CorpusSummary:
 
     Other counts have an entry for each kind of tokens. `lengths` counts the sequences of a split by their
     length in tokens, for a pair the length of its longer side; pairs and documents have it only for train.
-    `symbols` has the number of distinct training tokens. `pieces` has the bounds of a bpe vocabulary for each
+    `shared_start` has the number of first tokens in which all labelled training rows agree. `symbols` has the
+    number of distinct training tokens. `pieces` has the bounds of a bpe vocabulary for each
     text from which a vocabulary is learnt: the split `train`, or for pairs each side or both.
     """
 
@@ -68,6 +69,7 @@ class CorpusSummary:
     num_held_out: int = 0
     classes: Mapping[str, int] = field(default_factory=dict[str, int])
     lengths: Mapping[str, Mapping[str, Counter[int]]]
+    shared_start: Mapping[str, int] = field(default_factory=dict[str, int])
     symbols: Mapping[str, int] = field(default_factory=dict[str, int])
     pieces: Mapping[str, PieceBounds] = field(default_factory=dict[str, PieceBounds])
     notes: tuple[str, ...] = ()
@@ -101,6 +103,7 @@ def summarise_rows(rows: Sequence[Row], kind: RowKind, tokens: object) -> Corpus
         rows={split: len(found) for split, found in splits.items()},
         classes={name: count for name, count in labels["train"].most_common() if name is not None},
         lengths=lengths,
+        shared_start={kind: _shared_start([_split(row.sequence, kind) for row in train]) for kind in kinds},
         symbols={each: len(found["train"]) for each, found in symbols.items()},
         pieces=_piece_bounds({"train": (word for row in train for word in row.sequence.split())}, tokens),
         notes=tuple(
@@ -250,6 +253,12 @@ def _split(sequence: str, kind: str) -> Sequence[int | str]:
     if kind == "characters":
         return sequence.encode()
     return split_words(sequence) if kind == "words" else sequence.split()
+
+
+def _shared_start(rows: Sequence[Sequence[int | str]]) -> int:
+    # all rows lie between the first and the last in alphabetical order
+    ends = (min(rows), max(rows)) if rows else ()
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*ends, strict=False)))
 
 
 def _alike(labels: Mapping[str, Counter[str | None]]) -> Iterable[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...errors import quoted
@@ -48,7 +48,24 @@ def find_data_facts(study: Study, labelled: Sequence[tuple[str, TrialSettings]],
     facts += [f"{total}: {splits}", *_classes(summary), *summary.notes]
     facts += dict.fromkeys(_lengths(by_task.values(), summary))
     facts += _one_sided(labelled)
-    return DataFacts(facts=tuple(facts), warnings=summary.warnings)
+    equal = dict.fromkeys(_equal_by_longest(by_task.values(), summary))
+    return DataFacts(facts=tuple(facts), warnings=(*summary.warnings, *equal))
+
+
+def _equal_by_longest(all_settings: Collection[TrialSettings], summary: CorpusSummary) -> Iterator[str]:
+    """Yield warnings if `longest` makes all rows equal, or several values of it leave all rows whole."""
+    whole: dict[int, None] = {}
+    size = 0
+    for kind, most, cut in filter(None, map(row_limits, all_settings)):
+        longest = most - (not cut)
+        if cut and longest <= summary.shared_start.get(kind, 0):
+            yield f"all rows of train are equal once they are cut (longest = {longest:,}): raise longest"
+        found = [summary.lengths.get(split, {}).get(kind) for split in summary.rows]
+        if all(found) and (size := max(map(max, filter(None, found)))) <= most:
+            whole[longest] = None
+    if len(whole) > 1:
+        unit = f"no {summary.unit} has more than {plural(size, 'token')}"
+        yield f"longest = {listed(f'{each:,}' for each in sorted(whole))} give equal trainings: {unit}"
 
 
 def _lengths(all_settings: Iterable[TrialSettings], summary: CorpusSummary) -> Iterator[str]:

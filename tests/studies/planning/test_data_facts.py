@@ -76,6 +76,29 @@ def test_sequences_that_are_cut_or_left_out_are_counted(tmp_path, golden):
     golden(found.data.facts)
 
 
+@pytest.mark.parametrize(
+    ("longest", "told"),
+    [
+        ([2, 9], "all rows of train are equal once they are cut (longest = 2): raise longest"),
+        ([3, 9], ""),
+        ([3, 4, 9], "longest = 4 and 9 give equal trainings: no row has more than 4 tokens"),
+    ],
+)
+@pytest.mark.parametrize("tokens", ["symbols", "words"])
+def test_rows_or_cells_that_a_longest_makes_equal_are_named(tmp_path, tokens, longest, told):
+    write_rows(tmp_path / "rows.jsonl", [(f"a b {n} c", "XY"[n % 2]) for n in range(60)])
+    keys = {"corpus": {"path": "rows.jsonl"}, "tokens": tokens, "longest": "{cut}"}
+    text = study_text(
+        model={"recipe": "conv(k=3) >> mean_pool"},
+        task={"name": "sequence_classification", **keys},
+        train={"curriculum": None},
+        factors={"cut": longest},
+    )
+    (tmp_path / "study.toml").write_text(text, encoding="utf-8")
+    plan = make_plan(load_study(tmp_path / "study.toml"), Store(tmp_path / "results"))
+    assert [each for each in plan.data.warnings if "equal" in each] == ([told] if told else [])
+
+
 @pytest.mark.parametrize("longest", [4, 9])
 def test_lines_of_dev_and_test_that_are_too_long_to_be_scored_are_counted(tmp_path, longest, golden):
     for split in ("train", "dev", "test"):
