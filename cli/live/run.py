@@ -9,10 +9,11 @@ import math
 import os
 import shutil
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from textwrap import wrap
 from typing import TYPE_CHECKING
@@ -102,6 +103,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> FinishedR
     names = TrialNameColumns.of(study)
     try:
         with (
+            nullcontext() if options.local else _last_words(request),
             live_display(
                 study.name, initial_progress(study, store, request.max_trials), names, headline
             ) as display,
@@ -134,6 +136,26 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> FinishedR
     ended = FinishedRun(summary, results, results.status)
     _print_summary(request, ended, time.monotonic() - started)
     return ended
+
+
+@contextmanager
+def _last_words(request: RunRequest) -> Iterator[None]:
+    """Let another process say how to continue if this one ends within this context without a word.
+
+    Ray ends the driver at once if the node of its machine is lost.
+    """
+    text = (
+        "stopped: the run has been killed, or Ray has ended it because one of Ray's processes was killed, "
+        "often for lack of memory; all finished epochs are stored, and no trial counts as failed. "
+        f"Continue: {request.resume_command}"
+    )
+    script = "import sys; sys.stdin.buffer.read() or print(sys.argv[1], file=sys.stderr)"
+    command = [sys.executable, "-I", "-S", "-c", script, text]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as other:
+        try:
+            yield
+        finally:
+            other.communicate(b"ended")
 
 
 @contextmanager

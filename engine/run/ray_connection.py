@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import shutil
 import socket
 import sys
@@ -16,12 +17,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypedDict, TypeVar
 
 import ray
 import ray.exceptions
+from ray._private import services
+from ray._raylet import GcsClient  # pyright: ignore[reportAttributeAccessIssue] -- compiled
 from ray.job_config import JobConfig
 
 from ...studies.text.units import format_bytes, plural
@@ -98,7 +101,6 @@ RAY_ENVIRONMENT = {
     # on a busy machine Ray's processes start several times slower than its own limits allow
     "RAY_agent_register_timeout_ms": "120000",
     "RAY_gcs_server_port_wait_time_s": "120",
-    "RAY_raylet_start_wait_time_s": "120",
 }
 """Default environment variables of Ray and Tune."""
 
@@ -109,6 +111,15 @@ files are cached by then."""
 
 NEEDED_BYTES = 16 * 2**20
 """The free bytes without which Ray is not started: its processes would wait for files that never come."""
+
+_ASKING = {"RAY_raylet_start_wait_time_s": "1"}
+"""The environment in which Ray asks for its new node every second."""
+
+NODE_START_S = 120.0
+"""The seconds that Ray's node may take to start."""
+
+MAX_FOLDER_BYTES = 34 if sys.platform == "darwin" else 37
+"""The length of the longest path below which Ray's sockets have names that the system accepts."""
 
 START_S = 300.0
 """The seconds for the first worker to import the package."""
@@ -141,21 +152,27 @@ def connected(machine: Machine, listener: Listener) -> Iterator[HeadWatch]:
 
 
 def connect(address: str) -> None:
-    """Connect to the cluster at an address; raise ConnectionError if no cluster answers.
+    """Connect to the cluster at an address; raise ConnectionError if no cluster answers or it refuses.
 
     If there is a token in ~/.ray, `ray start` requires it from every client. With an address Ray sends it
     only if RAY_AUTH_MODE is set.
     """
+    refused = (
+        f"the Ray cluster at {address} takes only clients with its token, and here is none or another one: "
+        "set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN to what `ray get-auth-token` prints on the machine "
+        "where the cluster was started"
+    )
+    if "RAY_AUTH_MODE" in os.environ and not _has_token():
+        raise ConnectionError(refused)
     try:
+        if ":" in address:  # Ray itself would ask again for two minutes
+            GcsClient(address=address)
         ray.init(address=address, job_config=_job_config(), log_to_driver=False, logging_level=logging.ERROR)
-    except ConnectionError as error:
-        if "RAY_AUTH_MODE" in os.environ:
-            raise
-        hint = (
-            "if the cluster was started with a token, as Ray does if ~/.ray/auth_token exists, "
-            "set RAY_AUTH_MODE=token"
-        )
-        raise ConnectionError(f"{error}: {hint}") from error
+    except (ConnectionError, ray.exceptions.RayError) as error:
+        if "token" in str(error).lower():
+            raise ConnectionError(refused) from error
+        cause = " ".join(str(error).split()).rstrip(".")
+        raise ConnectionError(f"no Ray cluster answers at {address}: {cause}") from error
 
 
 def _start(machine: Machine, listener: Listener) -> None:
@@ -163,17 +180,24 @@ def _start(machine: Machine, listener: Listener) -> None:
 
     Try again if Ray's own time limits were too short. Raise MachineError with the cause.
     """
-    # as Ray finds it; `gettempdir` alone would pass over a full folder
-    folder = Path(os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or tempfile.gettempdir())
-    if folder.is_dir() and (free := shutil.disk_usage(folder).free) < NEEDED_BYTES:
+    otherwise = "to train in this process, without Ray, add --local"
+    folder = _folder_of_ray()
+    if folder is None:
+        raise MachineError(
+            "Ray does not start here: it needs a folder that can be written and whose path has at most "
+            f"{MAX_FOLDER_BYTES} bytes; set RAY_TMPDIR to one; {otherwise}"
+        )
+    if (free := shutil.disk_usage(folder).free) < NEEDED_BYTES:
         raise MachineError(
             f"Ray does not start here: {folder}, where it writes, has only {format_bytes(free)} left; make "
-            "room, or set TMPDIR to another folder; to train in this process, without Ray, add --local"
+            f"room, or set TMPDIR to another folder; {otherwise}"
         )
+    if not _has_token():  # Ray would write one into the home folder, which may be closed
+        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
     for attempt in range(1, STARTS + 1):
         listener.starting_ray(attempt)
         try:
-            with apart_from_terminal():
+            with apart_from_terminal(), _watched_node():
                 ray.init(
                     address="local",
                     job_config=_job_config(),
@@ -183,6 +207,7 @@ def _start(machine: Machine, listener: Listener) -> None:
                     include_dashboard=False,
                     log_to_driver=False,
                     logging_level=logging.CRITICAL,  # the exception has the same message
+                    _temp_dir=str(folder / "ray"),
                 )
         except BaseException as error:
             ray.shutdown()
@@ -192,8 +217,69 @@ def _start(machine: Machine, listener: Listener) -> None:
                 continue
             cause = " ".join(str(error).split()).rstrip(".") or type(error).__name__
             message = f"Ray does not start here ({plural(attempt, 'attempt')}): {cause}"
-            raise MachineError(f"{message}; to train in this process, without Ray, add --local") from error
+            raise MachineError(f"{message}; {otherwise}") from error
         return
+
+
+def _folder_of_ray() -> Path | None:
+    """Return the folder in which Ray makes a folder for its files and sockets, or None if there is none.
+
+    It is the one that Ray would take, unless that one is closed or its path is too long.
+    """
+    named = (os.environ.get("RAY_TMPDIR"), os.environ.get("TMPDIR"), tempfile.gettempdir(), "/tmp")
+    folders = [Path(each).absolute() for each in named if each]
+    for folder in (each for each in folders if len(os.fsencode(each)) <= MAX_FOLDER_BYTES):
+        with suppress(OSError):
+            (folder / "ray").mkdir(parents=True)
+            (folder / "ray").chmod(0o777)  # as Ray does, for other users
+        if os.access(folder / "ray", os.W_OK | os.X_OK):
+            return folder
+    return None
+
+
+def _has_token() -> bool:
+    """Return whether Ray needs no token here, or finds one."""
+    if os.environ.get("RAY_AUTH_MODE", "token").lower() != "token" or os.environ.get("RAY_AUTH_TOKEN"):
+        return True
+    try:
+        path = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or "~/.ray/auth_token").expanduser()
+        return bool(path.read_text(encoding="utf-8").strip())
+    except (OSError, ValueError, RuntimeError):  # RuntimeError: there is no home folder
+        return False
+
+
+@contextmanager
+def _watched_node() -> Iterator[None]:
+    """Within this context, end Ray's wait for its new node as soon as the node's process has ended.
+
+    Ray ends the node if a helper of it is killed or cannot start, and then waits for it all the same.
+    """
+    import psutil  # noqa: PLC0415  comes with Ray, and can be imported only after it
+
+    get_node, begun = services.get_node, time.monotonic()
+    os.environ.update(_ASKING)
+
+    def look(*arguments: str) -> object:
+        while True:
+            try:
+                return get_node(*arguments)
+            except RuntimeError:
+                nodes = [each for each in psutil.Process().children() if each.name() == "raylet"]
+                if any(each.status() == psutil.STATUS_ZOMBIE for each in nodes):
+                    raise MachineError(
+                        "the process of its node has ended; often the system has killed one of Ray's "
+                        "processes for lack of memory: free memory, and try again"
+                    ) from None
+                if time.monotonic() - begun > NODE_START_S:
+                    raise
+
+    services.get_node = look
+    try:
+        yield
+    finally:
+        services.get_node = get_node
+        for name in _ASKING:
+            del os.environ[name]
 
 
 def _job_config() -> JobConfig:

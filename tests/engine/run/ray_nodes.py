@@ -30,13 +30,13 @@ def can_mount():
 
 
 @contextmanager
-def head():
-    """Start a cluster's head without cores; return its address."""
+def head(**environment):
+    """Start a cluster's head without cores, with these variables; return its address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     options = ["--head", f"--port={port}", "--include-dashboard=false", "--num-cpus=0"]
-    with _node([RAY, "start", *options, "--node-ip-address=127.0.0.1", "--block"]):
+    with _node([RAY, "start", *options, "--node-ip-address=127.0.0.1", "--block"], **environment):
         _wait(lambda: _answers(port))
         yield f"127.0.0.1:{port}"
 

@@ -14,7 +14,7 @@ from activemem.engine.core.events import NOBODY, ClusterNode
 from activemem.engine.core.resources import ONE_CPU
 from activemem.engine.run import cluster_nodes
 from activemem.engine.run.cluster_nodes import NodeError, StorePlace, check_node, fit_to_cluster
-from activemem.engine.run.ray_connection import connect, look_at_code
+from activemem.engine.run.ray_connection import look_at_code
 from activemem.storage import Store
 
 from .ray_nodes import ENVIRONMENT, can_mount, head, other_version, worker
@@ -143,16 +143,3 @@ def test_nodes_without_the_store_or_of_another_version_are_named(tmp_path, tiny)
     assert "(127.0.0.3): expected activemem " in refused.stderr
     assert "(127.0.0.2): this node cannot " in refused.stderr
     assert not any((work / "results" / "unfinished").glob("*"))
-
-
-def test_a_cluster_that_refuses_is_reported_with_what_its_token_needs(monkeypatch):
-    def refuse(**_keys):
-        raise ConnectionError("Failed to connect to Ray cluster at 10.0.0.1:6379")
-
-    monkeypatch.setattr(ray, "init", refuse)
-    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
-    with pytest.raises(ConnectionError, match=r"10\.0\.0\.1:6379: .* set RAY_AUTH_MODE=token$"):
-        connect("10.0.0.1:6379")
-    monkeypatch.setenv("RAY_AUTH_MODE", "token")
-    with pytest.raises(ConnectionError, match=r"10\.0\.0\.1:6379$"):
-        connect("10.0.0.1:6379")

@@ -102,10 +102,17 @@ def test_a_start_that_fails_is_the_machines_failure_and_names_the_next_step(
     assert attempts.numbers == list(range(1, number + 1))
 
 
-def test_ray_does_not_start_where_its_folder_is_full(monkeypatch, tmp_path):
-    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+def test_ray_does_not_start_where_its_folder_is_full(monkeypatch):
+    monkeypatch.setenv("RAY_TMPDIR", "/tmp")
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=2**20))
-    said = rf"{tmp_path}, where it writes, has only 1\.0 MB left; make room"
+    said = r"/tmp, where it writes, has only 1\.0 MB left; make room"
+    with pytest.raises(MachineError, match=said), connected(HERE, Attempts()):
+        pass
+
+
+def test_ray_does_not_start_without_a_folder_that_its_sockets_fit_in(monkeypatch):
+    monkeypatch.setattr(ray_connection, "MAX_FOLDER_BYTES", 3)
+    said = "at most 3 bytes; set RAY_TMPDIR to one"
     with pytest.raises(MachineError, match=said), connected(HERE, Attempts()):
         pass
 
