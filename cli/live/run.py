@@ -230,6 +230,15 @@ def _check_reachable(address: str | None) -> None:
         raise SettingsError(f"address: expected a Ray cluster at {address}, got: {error}") from error
 
 
+def _check_is_kept(store: Store) -> None:
+    """Raise SettingsError if the store is in the folder to which Ray copies the files of a submitted job."""
+    if any(part.startswith("_ray_pkg_") for part in store.root.resolve().parts):
+        raise SettingsError(
+            f"results: {store.root.resolve()} is in Ray's copy of --working-dir, which Ray removes: "
+            "expected an absolute path that stays, such as --results /shared/results, or a bucket"
+        )
+
+
 def check_can_add_seeds(study: Study) -> None:
     """Raise StudyError if `--until-decided` cannot be used for a study.
 
@@ -309,6 +318,7 @@ def run_from_options(options: RunOptions) -> Summary | None:
     budget_s = options.budget_s()
     given = {name: getattr(options, name) for name in ("results", "address")}
     settings = load_settings(given)
+    _check_is_kept(settings.store)
     with waiting(f"reading {options.study}"):
         study = load_to_run(options.study, settings.store, options.overrides or ())
     try:

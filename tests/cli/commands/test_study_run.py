@@ -45,6 +45,21 @@ def test_a_run_prints_a_line_for_each_trial_and_a_summary_at_the_end(run, tiny, 
     golden(rest)
 
 
+def test_results_in_rays_copy_of_a_working_directory_are_refused(run, tiny, tmp_path, monkeypatch):
+    text, folder = Path(tiny).read_text(encoding="utf-8"), tmp_path / "working_dir_files/_ray_pkg_0123abcd"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    Path("mine.toml").write_text(text, encoding="utf-8")
+    for given in ([], ["--results", "there"], ["--results", str(folder / "there")]):
+        refused = run("study", "run", "mine.toml", "--local", "--max-trials", "1", *given)
+        assert refused.exit_code == 2
+        assert "expected an absolute path that stays, such as --results /shared" in refused.stderr
+        assert [each.name for each in folder.iterdir()] == ["mine.toml"]
+    kept = run("study", "run", "mine.toml", "--local", "--max-trials", "1", "--results", f"{tmp_path}/kept")
+    assert kept.exit_code == 0
+    assert len(Store(tmp_path / "kept").trials()) == 1
+
+
 def test_the_same_command_again_runs_only_what_is_missing(run, tiny, golden):
     begun = run("study", "run", tiny, "--local", "--max-trials", "6", "--results", "a b")
     assert begun.stderr.startswith(f"new store: {Path('a b').resolve()}\n")
