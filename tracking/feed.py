@@ -26,7 +26,7 @@ from ..studies.resolve.trial import Trial
 from ..studies.schema.factors import level_name
 from ..studies.text.document import iter_leaves
 from ..studies.text.units import truncate
-from .contract import Setting, TrackedEnd, TrackedTable, TrackedTrial, Tracker
+from .contract import Known, Setting, TrackedEnd, TrackedTable, TrackedTrial, Tracker
 
 MAX_REASON_WIDTH = 160
 """The largest number of characters of a tracker's error message, since servers send long ones."""
@@ -43,8 +43,34 @@ class _NewTables:
     tables: Sequence[TrackedTable]
 
 
-_Update = tuple[Event | _NewTables, TrackedTrial | None, float]
-"""An update for a tracker: an event of a trial with its time, or new tables of a study."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRecord:
+    """A trial that has ended, as it is stored: its metrics by epoch, and its end."""
+
+    trial: TrackedTrial
+    started: float
+    course: Mapping[int, Mapping[str, float]]
+    end: TrackedEnd
+
+
+def send_record(record: StoredRecord, tracker: Tracker) -> int | None:
+    """Send the missing epochs and the end of a trial, and return how many; None if nothing was missing."""
+    known = tracker.known(record.trial)
+    if known.ended is not None and known.ended < record.started:
+        tracker.remove(record.trial)
+        known = Known()
+    new = {epoch: metrics for epoch, metrics in record.course.items() if epoch not in known.epochs}
+    if known.status == record.end.status and not new:
+        return None
+    tracker.begin(record.trial, record.started)
+    for epoch, metrics in new.items():
+        tracker.log(record.trial, epoch, metrics, record.end.at)  # the store has no times of single epochs
+    tracker.end(record.trial, record.end)
+    return len(new)
+
+
+_Update = tuple[Event | _NewTables | StoredRecord, TrackedTrial | None, float]
+"""An update for a tracker: an event of a trial with its time, a stored trial, or new tables of a study."""
 
 
 class TrackerThread:
@@ -91,18 +117,21 @@ class TrackerThread:
                 self._error = truncate(f"{type(error).__name__}: {reason}", MAX_REASON_WIDTH)
                 _log.warning("%s cannot be reached; training continues: %s", self._name, self._error)
             if self._error:  # the start of a trial is sent again with its next update
-                self._lacks_data |= isinstance(update[0], EpochFinished | Ended | _NewTables)
+                self._lacks_data |= isinstance(update[0], EpochFinished | Ended | _NewTables | StoredRecord)
         for trial, _ in self._open.values():
             with suppress(Exception):  # what it has received is already known
                 self._tracker.pause(trial)
         with suppress(Exception):
             self._tracker.close()
 
-    def _send(self, event: Event | _NewTables, trial: TrackedTrial | None, at: float) -> None:
+    def _send(self, event: Event | _NewTables | StoredRecord, trial: TrackedTrial | None, at: float) -> None:
         if isinstance(event, _NewTables):
             self._tracker.show_tables(event.study, event.tables)
             return
-        assert trial is not None, "only tables belong to no trial"
+        if isinstance(event, StoredRecord):
+            send_record(event, self._tracker)
+            return
+        assert trial is not None, "only tables and stored trials belong to no trial"
         match event:
             case Started():
                 if event.epoch == 0 and trial.id not in self._open:
@@ -150,6 +179,11 @@ class Tracking(Listener):
         """Add an event to the queue of each tracker."""
         if not isinstance(event, MachineFailed) and event.trial in self._trials:
             self._send((event, self._trials[event.trial], time.time()))
+
+    def send_stored(self, records: Sequence[StoredRecord]) -> None:
+        """Send trials that had ended before this run to the trackers that lack them."""
+        for record in records:
+            self._send((record, None, time.time()))
 
     def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
         """Send a study's tables to the trackers."""

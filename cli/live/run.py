@@ -162,14 +162,15 @@ def _last_words(request: RunRequest) -> Iterator[None]:
 def _tracked(
     listener: Listener, trackers: Mapping[str, Tracker], study: Study, store: Store
 ) -> Iterator[Listener]:
-    """Yield a listener that also sends events to the trackers, and at the end the study's tables."""
-    from ...tracking.export import tracked_tables
+    """Yield a listener that also sends stored trials, events, and at the end tables to the trackers."""
+    from ...tracking.export import stored_records, tracked_tables
     from ...tracking.feed import tracking as track
 
     if not trackers:
         yield listener
         return
     with track(trackers, print_stderr) as tracked:
+        tracked.send_stored(stored_records(study, store))
         yield Listeners(listener, tracked)
         tracked.show_tables(study.name, tracked_tables(study, store))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -26,34 +26,46 @@ class TensorBoardFiles(Tracker):
         self._root = Path(place)
         self._events = import_module("tensorboard.compat.proto.event_pb2")
         self._writer = import_module("tensorboard.summary.writer.event_file_writer").EventFileWriter
-        self._loader = import_module("tensorboard.backend.event_processing.event_file_loader").EventFileLoader
+        loaders = import_module("tensorboard.backend.event_processing.event_file_loader")
+        self._loader = loaders.LegacyEventFileLoader  # the other one turns scalars into tensors
+        self._summary = import_module("tensorboard.compat.proto.summary_pb2").Summary
         self._array = import_module("tensorboard.util.tensor_util").make_ndarray
-        self._scalar = import_module("tensorboard.plugins.scalar.summary_v2").scalar_pb
         self._text = import_module("tensorboard.plugins.text.summary_v2").text_pb
         self._hparams = import_module("tensorboard.plugins.hparams.summary_v2").hparams_pb
+        self._hparams_data = import_module("tensorboard.plugins.hparams.plugin_data_pb2")
+        self._hparams_metadata = import_module("tensorboard.plugins.hparams.metadata")
+        self._end_tag = self._hparams_metadata.SESSION_END_INFO_TAG
+        self._statuses = import_module("tensorboard.plugins.hparams.api_pb2")
         self._open: dict[str, Any] = {}
 
     def known(self, trial: TrackedTrial) -> Known:
         epochs, status, ended = set[int](), None, None
-        paths = sorted(self._folder(trial).glob("events.out.tfevents.*"))
-        for event in (event for path in paths for event in self._loader(str(path)).Load()):
+        for event in self._events_of(trial):
             for value in event.summary.value:
                 if value.tag == _OUTCOME:
                     status = self._array(value.tensor).item().decode().partition(":")[0]
                     ended = event.wall_time
                 # the tags of final metrics have a slash
-                elif value.metadata.plugin_data.plugin_name == "scalars" and "/" not in value.tag:
+                elif value.HasField("simple_value") and "/" not in value.tag:
                     epochs.add(event.step)
         return Known(epochs=frozenset(epochs), status=status, ended=ended)
 
     def remove(self, trial: TrackedTrial) -> None:
-        for path in self._folder(trial).glob("events.out.tfevents.*"):
+        for path in self._files(trial):
             path.unlink()
 
     def begin(self, trial: TrackedTrial, at: float) -> None:
         self.pause(trial)
+        events, earlier = list(self._events_of(trial)), self._files(trial)
+        kept = [event for event in events if self._end_tag not in {each.tag for each in event.summary.value}]
         self._open[trial.id] = self._writer(str(self._folder(trial)))
         self._add(trial, at, 0, self._hparams(dict(trial.settings), trial_id=trial.id, start_time_secs=at))
+        if len(kept) < len(events):  # TensorBoard would show the status of its first end
+            for event in kept:
+                self._open[trial.id].add_event(event)
+            self._open[trial.id].flush()
+            for path in earlier:
+                path.unlink()
 
     def log(self, trial: TrackedTrial, epoch: int, metrics: Mapping[str, float], at: float) -> None:
         self._add(trial, at, epoch, *(self._scalar(name, value) for name, value in metrics.items()))
@@ -61,7 +73,7 @@ class TensorBoardFiles(Tracker):
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
         outcome = end.status if end.reason is None else f"{end.status}: {end.reason}"
         final = [self._scalar(f"final/{name}", value) for name, value in end.metrics.items()]
-        self._add(trial, end.at, 0, *final, self._text(_OUTCOME, outcome))
+        self._add(trial, end.at, 0, *final, self._text(_OUTCOME, outcome), self._end_of_session(end))
         self.pause(trial)
 
     def pause(self, trial: TrackedTrial) -> None:
@@ -84,6 +96,29 @@ class TensorBoardFiles(Tracker):
         for writer in self._open.values():
             writer.close()
         self._open.clear()
+
+    def _scalar(self, name: str, value: float) -> object:
+        return self._summary(value=[self._summary.Value(tag=name, simple_value=value)])
+
+    def _end_of_session(self, end: TrackedEnd) -> object:
+        name = "STATUS_FAILURE" if end.status == "failed" else "STATUS_SUCCESS"
+        info = self._hparams_data.SessionEndInfo(
+            status=self._statuses.Status.Value(name), end_time_secs=end.at
+        )
+        data = self._hparams_data.HParamsPluginData(session_end_info=info)
+        metadata, nothing = (
+            self._hparams_metadata.create_summary_metadata(data),
+            self._hparams_metadata.NULL_TENSOR,
+        )
+        value = self._summary.Value(tag=self._end_tag, metadata=metadata, tensor=nothing)
+        return self._summary(value=[value])
+
+    def _files(self, trial: TrackedTrial) -> list[Path]:
+        return sorted(self._folder(trial).glob("events.out.tfevents.*"))
+
+    def _events_of(self, trial: TrackedTrial) -> Iterator[Any]:
+        for path in self._files(trial):
+            yield from self._loader(str(path)).Load()
 
     def _folder(self, trial: TrackedTrial) -> Path:
         study = self._root / trial.study

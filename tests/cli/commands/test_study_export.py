@@ -50,3 +50,15 @@ def test_a_run_sends_its_trials_to_the_trackers_in_the_settings_file(run, tiny):
     assert (
         again.stdout == "tiny for tensorboard in runs: 0 trials, 0 epochs, 2 tables; 2 trials already there\n"
     )
+
+
+def test_a_run_sends_trials_that_were_stored_before_it_once_each(run, tiny):
+    pytest.importorskip("tensorboard")
+    assert run("study", "run", tiny, "--local", "--max-trials", "3").exit_code == 0
+    Path("activemem.toml").write_text('[track]\ntensorboard = "runs"\n', encoding="utf-8")
+    for _ in range(2):
+        assert run("study", "run", tiny, "--local").exit_code == 0
+        files = [path for path in Path("runs/tiny").glob("*/events.*") if path.parent.name != "tables"]
+        assert len(files) == len({path.parent for path in files}) == 8
+    again = run("study", "export", tiny, "--to", "tensorboard", "--out", "runs")
+    assert again.stdout.startswith("tiny for tensorboard in runs: 0 trials, 0 epochs")

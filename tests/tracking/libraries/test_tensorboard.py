@@ -11,6 +11,7 @@ from activemem.tracking.feed import Tracking, tracked_trial
 
 pytest.importorskip("tensorboard", reason="TensorBoard is not among what the tests install")
 accumulators = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+SUCCESS, FAILURE = 1, 2
 tensor_util = pytest.importorskip("tensorboard.util.tensor_util")
 
 
@@ -18,15 +19,25 @@ def read(folder):
     """Return the folder's scalars by tag, as (step, value), and its texts."""
     found = accumulators.EventAccumulator(str(folder), size_guidance={"tensors": 0})
     found.Reload()
-    scalars, texts = {}, {}
-    for tag in (tag for tag in found.Tags()["tensors"] if not tag.startswith("_hparams_")):
-        for event in found.Tensors(tag):
-            value = tensor_util.make_ndarray(event.tensor_proto).item()
-            if isinstance(value, bytes):
-                texts[tag] = value.decode()
-            else:
-                scalars.setdefault(tag, []).append((event.step, value))
+    scalars = {
+        tag: [(each.step, each.value) for each in found.Scalars(tag)] for tag in found.Tags()["scalars"]
+    }
+    texts = {
+        tag: tensor_util.make_ndarray(event.tensor_proto).item().decode()
+        for tag in found.Tags()["tensors"]
+        if not tag.startswith("_hparams_")
+        for event in found.Tensors(tag)
+    }
     return scalars, texts
+
+
+def status(folder):
+    """Return the status of a trial that TensorBoard's tab of hyperparameters shows, by its name."""
+    metadata = pytest.importorskip("tensorboard.plugins.hparams.metadata")
+    found = accumulators.EventAccumulator(str(folder))
+    found.Reload()
+    content = found.PluginTagToContent("hparams").get(metadata.SESSION_END_INFO_TAG)
+    return content and metadata.parse_session_end_info_plugin_data(content).status
 
 
 def export(trained, folder):
@@ -48,6 +59,7 @@ def test_the_files_have_each_epoch_the_final_metrics_the_outcome_and_the_tables(
             f"final/{each['name']}" for each in final
         }
         assert texts == {"outcome": "done"}
+        assert status(tmp_path / "tiny" / tracked_trial(trial).name) == SUCCESS
     assert "| " in read(tmp_path / "tiny" / "tables")[1]["reached"]
 
 
@@ -98,3 +110,7 @@ def test_a_trial_that_was_killed_continues_in_its_folder_from_a_torn_file(traine
     assert scalars["loss"] == [(1, 0.5), (2, 1.0), (3, 1.5), (4, 2.0)]
     assert math.isnan(scalars["final/loss"][0][1])
     assert texts == {"outcome": "failed: not a number"}
+    assert status(folder) == FAILURE
+    assert run(4, 5, ends=False) == []  # it resumes after its time limit
+    assert status(folder) is None
+    assert read(folder)[0]["loss"][-2:] == [(4, 2.0), (5, 2.5)]
