@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from contextlib import suppress
+from dataclasses import asdict
 from errno import EACCES
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,7 +19,7 @@ from ..storage.files import closed_folder
 from ..studies.text.errors import StudyError
 from .commands import PANELS
 from .help_panels import PanelGroup
-from .json_output import print_page
+from .json_output import print_json
 from .output import (
     EXIT_INTERRUPTED,
     EXIT_WRONG_INPUT,
@@ -96,7 +97,7 @@ class _Program(_CommandGroup):
                         f"{closed}: no permission to enter this folder; its owner can grant it (chmod g+rx)"
                     )
             if isinstance(error, StudyError) and ctx.meta.get(_AS_JSON):
-                print_page("COMMAND FAULTY_STUDY", faults=[error])
+                print_json(faults=[{"file": error.source, **asdict(each)} for each in error.faults])
             print_stderr(message)
             if hint := plugin_hint(message):
                 print_stderr(hint)

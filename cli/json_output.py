@@ -1,45 +1,82 @@
-"""Output of commands as JSON, for programs."""
+"""Output of commands as JSON, for programs: the fields of their results."""
 
 from __future__ import annotations
 
 import json
-from functools import cache
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import date, time
 
 from .output import SCHEMA, print_stdout
 
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
 
-
-def print_json(page: object) -> None:
-    """Write a command's result as JSON, after the schema version. Infinity and NaN become null."""
-    text = json.dumps(_numbered(page), indent=2, ensure_ascii=False)
+def print_json(*results: object, **others: object) -> None:
+    """Write the fields of results, and other values by name, as one JSON object after the schema version."""
+    text = json.dumps(_page(results, others), indent=2, ensure_ascii=False)
     # no control character may reach a terminal; JSON can express each as an escape
     escaped = (c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text)
     print_stdout("".join(escaped))
 
 
-def print_page(command: str, result: object = None, /, **keys: object) -> None:
-    """Write a command's page as JSON. Its keys are attributes of `result`, or are given one by one."""
-    from .pages import PAGES  # loads polars and more
-
-    page = PAGES[command]
-    assert keys.keys() <= page.model_fields.keys(), "a key that the page lacks would not be printed"
-    print_json(page.model_validate(keys if result is None else result))
-
-
-def print_json_line(page: object) -> None:
+def print_json_line(result: object) -> None:
     """Write a command's result to standard output at once, as a line of JSON."""
-    print(json.dumps(_numbered(page)), flush=True)
+    print(json.dumps(_page((result,), {})), flush=True)
 
 
-def _numbered(page: object) -> dict[str, object]:
-    return {"schema": SCHEMA, **json.loads(_adapter(type(page)).dump_json(page))}
+def _page(results: tuple[object, ...], others: Mapping[str, object]) -> dict[str, object]:
+    page: dict[str, object] = {"schema": SCHEMA}
+    for each in results:
+        page |= _fields(each)
+    return page | {name: as_json(value) for name, value in others.items()}
 
 
-@cache
-def _adapter(page: type[object]) -> TypeAdapter[object]:
-    from pydantic import TypeAdapter
+def as_json(value: object) -> object:  # noqa: PLR0911, PLR0912 -- a case for each kind of value
+    """Return a result as plain data. Infinity and NaN become null.
 
-    return TypeAdapter(page)
+    A dataclass becomes an object with its fields, a frame the list of its rows, and a table of results the
+    list of its cells. A study, a
+    dataset or a store becomes its name or place. A trial has its id, its study and its levels.
+    """
+    import polars as pl
+    from pydantic import BaseModel
+
+    from ..reporting.tables.table import Table, iter_records
+    from ..storage import Store
+    from ..studies.resolve.trial import Trial
+    from ..studies.study import Study
+
+    match value:
+        case None | bool() | int():
+            return value
+        case float():
+            return value if math.isfinite(value) else None
+        case str():
+            return str(value)
+        case BaseModel():
+            return as_json(value.model_dump(mode="json"))
+        case Trial():
+            return {"id": value.id, "study": value.study, "levels": as_json(value.levels)}
+        case Study():
+            return value.name
+        case Store():
+            return str(value.place)
+        case Mapping():
+            return {str(name): as_json(each) for name, each in value.items()}
+        case Table():
+            return as_json(list(iter_records(value)))
+        case pl.DataFrame():
+            return as_json(value.to_dicts())
+        case list() | tuple() | set() | frozenset():
+            return list(map(as_json, value))
+        case _ if is_dataclass(value):
+            return _fields(value)
+        case date() | time():
+            return value.isoformat()
+        case _:
+            return str(value)  # such as a path
+
+
+def _fields(result: object) -> dict[str, object]:
+    assert is_dataclass(result), "a result has fields"
+    return {each.name: as_json(getattr(result, each.name)) for each in fields(result)}

@@ -18,7 +18,7 @@ from typing import Final, TextIO
 from ..errors import replace_unprintable
 from ..studies.text.units import WIDTH, truncate
 
-SCHEMA: Final = 2
+SCHEMA: Final = 3
 """The version of the JSON pages, raised when a field is removed or changes its meaning."""
 
 EXIT_FAILED = 1

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -37,7 +36,7 @@ from .claims.verdicts import ComparisonResult, Verdict
 from .outcomes import load_outcomes
 from .snapshot import Snapshot
 from .tables.published import PAPER_ONLY_HEADING
-from .tables.table import Cell, CellStatus, ColumnKey, Footnotes, Table, TableError, build_table, iter_records
+from .tables.table import Cell, CellStatus, ColumnKey, Footnotes, Table, TableError, build_table
 
 _SIDES = {True: ", higher is better", False: ", lower is better", None: ""}
 
@@ -377,11 +376,6 @@ class PaperSheet:
     figures: tuple[PaperFigure, ...]
     studies: tuple[PaperStudy, ...]
     tables: tuple[Table, ...]
-
-    @property
-    def cells(self) -> list[dict[str, Any]]:
-        """Return the cells of all tables in reading order."""
-        return [cell for table in self.tables for cell in iter_records(table)]
 
     def count_decided(self, *, small: bool, trained: bool = False) -> int:
         """Return how many claims are confirmed or refuted, by the small or by the full-size studies.

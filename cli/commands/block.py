@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ..json_output import print_page
+from ..json_output import print_json
 from ..options import JsonOption
 from ..output import EXIT_FAILED, print_stdout, waiting
 
@@ -46,7 +46,7 @@ def verify(
 
         found = verify_block(name)
     if as_json:
-        print_page("block verify", found)
+        print_json(found, passed=found.passed)
     else:
         print_stdout(format_passport(found))
     if not found.passed:

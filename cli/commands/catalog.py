@@ -36,11 +36,11 @@ def list_(
     broken = broken_plugins()
     if kind not in KINDS:
         raise ActivememError(f"expected one of {', '.join(KINDS)}, got '{kind}'{hint(kind, KINDS)}")
-    page = catalog.kind_page(kind)
+    names = catalog.list_names(kind)
     if as_json:
-        print_json(page)
+        print_json(kind=kind, names=names, problems=broken_plugins())
     else:
-        print_stdout("\n".join(catalog.format_kind(page)))
+        print_stdout("\n".join(catalog.format_kind(names)))
     report_broken_plugins(broken)
 
 
@@ -67,11 +67,11 @@ def show(
 
     keys, table = study_keys.find_keys(name), study_keys.find_table(name)
     kinds = catalog.kinds_with(name, KINDS, is_key=bool(keys or table))
-    page = catalog.NamePage(names=[catalog.name_page(each, name) for each in kinds], keys=keys, table=table)
+    names = [catalog.describe_name(each, name) for each in kinds]
     if as_json:
-        print_json(page)
+        print_json(names=names, keys=keys, table=table)
         return
-    shown = ["\n".join(catalog.format_name(each)) for each in page.names]
+    shown = ["\n".join(catalog.format_name(each)) for each in names]
     tables = [study_keys.format_table(table)] if table else []
     print_stdout("\n\n".join([*shown, *tables, *map(study_keys.format_key, keys)]))
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ... import reporting
-from ..json_output import print_page
+from ..json_output import print_json
 from ..options import JsonOption, LastRunStudy, ResultsOption
 from ..output import output_width, print_stdout
 
@@ -56,7 +56,7 @@ def check(
         ours, overrides = chosen.study.source_sheet.names("ours"), chosen.study.document.overrides
         changes = changes_after_results(chosen.study, now.outcomes, chosen.store)
         page = {"overrides": overrides, "ours": ours, "claims": found, "changes": changes}
-        print_page("claim check", study=chosen.study.name, **page)
+        print_json(study=chosen.study.name, **page)
     else:
         ids = {trial.id for trial in chosen.study.trials} | set(now.counted_outcomes["trial"])
         sentences = explanations(chosen.study, found, now.outcomes, chosen.store)

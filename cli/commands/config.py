@@ -6,7 +6,7 @@ import typer
 
 from ... import cli
 from ...storage.place import absolute_place
-from ..json_output import print_page
+from ..json_output import print_json
 from ..options import JsonOption
 from ..output import print_stdout
 
@@ -33,7 +33,7 @@ def show(as_json: JsonOption = False) -> None:
         settings = {
             name: {"value": values[name], "source": found.sources[name]} for name in cli.SETTING_NAMES
         }
-        print_page("config show", settings=settings)
+        print_json(settings=settings)
         return
     shown = {name: "–" if values[name] is None else _format_value(values[name]) for name in cli.SETTING_NAMES}
     names, width = max(map(len, cli.SETTING_NAMES)), max(map(len, shown.values()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, get_args
 
@@ -11,7 +10,7 @@ import typer
 from ... import reporting
 from ...reporting.curves.figure_format import FigureFormat
 from ...storage.files import write_file
-from ..json_output import print_page
+from ..json_output import print_json
 from ..options import JsonOption, LastRunStudy, ResultsOption
 from ..output import prepare_output, print_stdout, waiting
 
@@ -56,7 +55,7 @@ def render(
     names = [each.name for each in curves]
     image_format, paths = _output_files(chosen.study.name, names, out, image_format)
     if as_json:
-        print_page("curve render", curves=[asdict(each) for each in curves])
+        print_json(curves=curves)
     else:
         for each, path in zip(curves, paths, strict=True):
             prepare_output(path)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ... import cli, studies
-from ..json_output import print_page
+from ..json_output import print_json
 from ..options import DataOption, JsonOption
 from ..output import EXIT_FAILED, EXIT_INTERRUPTED, print_stderr, print_stdout
 
 if TYPE_CHECKING:
-    from ..pages import Availability
+    from ...engine.corpora.availability import Availability
 
 app = typer.Typer(
     help="List, download and check corpora: texts, sentence pairs and treebanks.", no_args_is_help=True
@@ -29,7 +30,7 @@ def list_(data: DataOption = None, as_json: JsonOption = False) -> None:
     folder = cli.load_settings({"data": data}).data
     found = [check_availability(studies.require_dataset(name), folder) for name in studies.dataset_names()]
     if as_json:
-        print_page("data list", datasets=found)
+        print_json(datasets=found)
     else:
         print_stdout(format_datasets(found))
 
@@ -58,11 +59,11 @@ def fetch(
     from ..live.display import download_progress
 
     folder = cli.load_settings({"data": data}).data
-    fetched: list[dict[str, object]] = []
+    fetched: dict[str, Sequence[Path]] = {}
     for dataset in [studies.require_dataset(name) for name in names]:
         if dataset.installed:
             print_stderr(f"{dataset.name} is part of activemem")
-            fetched.append({"name": dataset.name, "files": ()})
+            fetched[dataset.name] = ()
             continue
         try:
             with download_progress() as progress:
@@ -74,9 +75,9 @@ def fetch(
             raise typer.Exit(EXIT_INTERRUPTED) from None
         for path in files:
             print_stderr(f"{dataset.name}: {path}")
-        fetched.append({"name": dataset.name, "files": files})
+        fetched[dataset.name] = files
     if as_json:
-        print_page("data fetch", datasets=fetched)
+        print_json(files=fetched)
 
 
 @app.command()
@@ -106,6 +107,6 @@ def check(
         if not as_json:
             print_stdout(views.format_check(found[-1]))
     if as_json:
-        print_page("data check", datasets=found)
+        print_json(datasets=found)
     if not all(each.here and not each.faults for each in found):
         raise typer.Exit(EXIT_FAILED)

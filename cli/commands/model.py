@@ -12,7 +12,7 @@ import typer
 from ... import cli
 from ...errors import ActivememError
 from ...studies.text.units import plural
-from ..json_output import print_json_line, print_page
+from ..json_output import print_json, print_json_line
 from ..options import JsonOption, LastRunStudy, ResultsOption
 from ..output import EXIT_WRONG_INPUT, print_piece, print_stderr, print_stdout, waiting
 
@@ -59,7 +59,12 @@ def list_(
     if metric is not None:
         kept = best_first(kept, metric)
     if as_json:
-        print_page("model list", models=kept)
+        print_json(
+            models=[
+                {"trial": each.trial, "levels": each.levels, "metrics": each.metrics, "path": each.path}
+                for each in kept
+            ]
+        )
     else:
         shown = metric or next(iter(last_run.metrics), None)
         print_stdout("\n".join(format_kept_models(kept, shown)))
@@ -68,11 +73,11 @@ def list_(
 @app.command()
 def show(*, model: ModelName, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """Show a model: recipe, task, settings, final metrics, and the commands that accept it."""
-    from ..views.models import format_model
+    from ..views.models import format_model, model_facts
 
     trained = _load(model, results)
     if as_json:
-        print_page("model show", trained)
+        print_json(**model_facts(trained))
     else:
         print_stdout("\n".join(format_model(trained)))
 
@@ -148,7 +153,7 @@ def generate(
         beginning, max_symbols=length, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
     )
     if as_json:
-        print_page("model generate", beginning=beginning, text="".join(pieces))
+        print_json(beginning=beginning, text="".join(pieces))
         return
     print_piece(beginning)
     for piece in pieces:
@@ -170,7 +175,8 @@ def score(
     data = sys.stdin.buffer.read() if text == "-" else Path(text).read_bytes()
     found = _load(model, results).score(_decode(data, "standard input" if text == "-" else text))
     if as_json:
-        print_page("model score", found)
+        names = ("nats", "tokens", "words", "loss", "bits_per_token", "word_perplexity", "bits_per_byte")
+        print_json(**{name: getattr(found, name) for name in names})
         return
     per_byte = "unknown per byte, because the tokens do not keep all of the text"
     if found.bits_per_byte is not None:
@@ -198,7 +204,7 @@ def export(
     """
     written = _load(model, results).export(folder)
     if as_json:
-        print_page("model export", folder=written)
+        print_json(folder=written)
         return
     print_stdout(str(written))
 

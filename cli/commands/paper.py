@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ... import cli, reporting
-from ..json_output import print_page
+from ..json_output import print_json
 from ..options import JsonOption, ResultsOption
 from ..output import EXIT_FAILED, output_width, print_stderr, print_stdout, waiting
 
@@ -54,7 +54,7 @@ def show(
     store = cli.load_settings({"results": results}).store
     sheets = [paper_sheet(each, store) for each in (papers() if paper is None else (paper,))]
     if as_json:
-        print_page("paper show", papers=sheets)
+        print_json(papers=sheets)
     elif sheet_format == "markdown":
         print_stdout("\n".join(sheet_to_markdown(each, tables=tables) for each in sheets))
     else:
@@ -87,7 +87,7 @@ def build(
     with waiting(f"making {found.folder}"):
         files = write_paper(found)
     if as_json:
-        print_page("paper build", files=files, numbers=found.numbers)
+        print_json(files=files, numbers=found.numbers)
     else:
         print_stdout("\n".join(map(str, files)))
 

@@ -13,7 +13,7 @@ import typer
 from ... import cli, reporting, storage, studies
 from ...studies.text.errors import command_line
 from ...studies.text.units import WIDTH, plural
-from ..json_output import print_page
+from ..json_output import print_json
 from ..options import JsonOption, OverridesOption, ResultsOption, number_option
 from ..output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG_INPUT, print_stderr
 from .study import StudyName
@@ -68,7 +68,7 @@ def run(
         counts = Counter(status for status, _ in found)
         left = {probed.trial.id: probed.reason for _, probed in found if probed.reason is not None}
         numbers = {"probed": counts["probed"], "tuned": counts["tuned"], "stored": counts[_STORED]}
-        print_page("probe run", study=opened.study.name, **numbers, left=left)
+        print_json(study=opened.study.name, **numbers, left=left)
     if any(probed.failed for _, probed in found):
         raise typer.Exit(EXIT_FAILED)
 

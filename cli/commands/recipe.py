@@ -8,7 +8,7 @@ import typer
 
 from ... import grammar
 from ..help_panels import EVERY_DAY
-from ..json_output import print_json, print_page
+from ..json_output import print_json
 from ..options import (
     BatchOption,
     CausalOption,
@@ -33,12 +33,12 @@ def check(recipe: RecipeText, as_json: JsonOption = False) -> None:
         found = grammar.parse(recipe)
     except grammar.RecipeError as error:
         if as_json:
-            print_page("recipe check", text=error.text, holes=(), dimensions=(), faults=error.faults)
+            print_json(text=error.text, id=None, holes=(), dimensions=(), space=None, faults=error.faults)
         raise
     if as_json:
         dimensions, space = [name for name, _ in found.dimensions], grammar.Space(found).count
         keys = {"text": found.text, "id": found.id, "holes": found.holes}
-        print_page("recipe check", **keys, dimensions=dimensions, space=space, faults=())
+        print_json(**keys, dimensions=dimensions, space=space, faults=())
         return
     print_stdout(f"{found.text}   id {found.id}")
     if found.dimensions:
@@ -99,6 +99,6 @@ def compare(
     config = grammar.configure(d_model=d_model, vocab=vocab, causal=causal)
     compared = compare_recipes(recipes, config, length=length, batch=batch)
     if as_json:
-        print_page("recipe compare", recipes=compared.costs)
+        print_json(recipes=compared.costs)
     else:
         print_stdout(str(compared))

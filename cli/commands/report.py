@@ -13,7 +13,7 @@ import typer
 from ... import cli
 from ...storage.files import write_file
 from ..environment import TOKEN_VARIABLE
-from ..json_output import print_page
+from ..json_output import print_json
 from ..options import JsonOption, LastRunStudy, ResultsOption
 from ..output import prepare_output, print_piece, print_stderr, print_stdout, waiting
 
@@ -54,7 +54,7 @@ def build(
     with waiting(f"making {path}"):
         write_file(path, found.report())
     if as_json:
-        print_page("report build", study=found.study.name, file=path)
+        print_json(study=found.study.name, file=path)
     else:
         print_stdout(str(path))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ... import cli, storage
-from ..json_output import print_json, print_page
+from ..json_output import print_json
 from ..options import JsonOption, ResultsOption
 from ..output import EXIT_FAILED, print_stdout
 
@@ -53,7 +53,7 @@ def clean(*, dry_run: DryOption = False, results: ResultsOption = None, as_json:
     store = _open_store(results)
     found = store.upkeep.clean(dry=dry_run)
     if as_json:
-        print_page("store clean", removed=not dry_run, leftovers=found)
+        print_json(removed=not dry_run, leftovers=found)
     else:
         print_stdout("\n".join(format_clean(found, dry=dry_run)))
 

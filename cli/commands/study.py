@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from dataclasses import asdict
 from textwrap import wrap
-from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 import typer
@@ -15,7 +13,7 @@ from ... import cli, reporting, studies
 from ...studies.text.errors import StudyError
 from ...studies.text.units import format_duration, plural
 from ..help_panels import EVERY_DAY, PanelCommand
-from ..json_output import print_json, print_page
+from ..json_output import print_json
 from ..options import JsonOption, OnlyOption, OverridesOption, ResultsOption, RunOptions, StudyFile
 from ..output import EXIT_FAILED, EXIT_INTERRUPTED, bold, output_width, print_stderr, print_stdout, waiting
 from ..plugin_loading import given_plugins
@@ -52,6 +50,7 @@ def plan(
     from ...studies.last_run import describe_taken_name, load_to_run
     from ...studies.plan_text import format_plan
     from ...studies.planning.accelerators import time_on
+    from ...studies.searches.words import rung_costs
     from ..missing_results import (
         note_old_values,
         note_other_results,
@@ -72,7 +71,9 @@ def plan(
         note_stale_trials(opened)
     note_old_values(opened.study, store)
     if as_json:
-        print_page("study plan", planned)
+        design = opened.study.design
+        told = {"kind": design.kind, "told": design.explain(), "aliases": design.alias_words()}
+        print_json(planned, design=told, ladder=opened.study.planned_sizes, rungs=rung_costs(opened.study))
     else:
         text = format_plan(
             planned,
@@ -123,12 +124,12 @@ def status(
         note_stale_trials,
         require_readable,
     )
-    from ..views.status import explain_failures, format_best_points, format_unfinished, status_page
+    from ..views.status import explain_failures, format_best_points, format_unfinished, status_facts
 
     opened = open_results(study, results, overrides)
     found, now = opened.study, opened.status
     if as_json:
-        print_page("study status", status_page(opened, now))
+        print_json(now, **status_facts(opened, now))
     else:
         if not now.started:
             note_missing_results(opened, now)
@@ -168,14 +169,16 @@ def watch(
     from ..live.watch import print_end, watch_study
     from ..machine_settings import open_results
     from ..missing_results import note_missing_results
-    from ..views.status import status_page
+    from ..views.status import status_facts
 
     opened = open_results(study, results, overrides)
     note_missing_results(opened)
     now, complete = watch_study(opened.study, opened.store)
     failed = print_end(now)
     if as_json:
-        print_page("study watch", status_page(reporting.StudyResults(now.study, now.store)))
+        ended = reporting.StudyResults(now.study, now.store)
+        status = ended.status
+        print_json(status, **status_facts(ended, status))
     if not complete:
         raise typer.Exit(EXIT_INTERRUPTED)
     if failed:
@@ -280,7 +283,7 @@ def export(
     else:
         exported = export_study(found, store, open_trackers({to: out})[to])
     if as_json:
-        print_page("study export", study=found.name, to=to, out=out, exported=asdict(exported))
+        print_json(exported, study=found.name, to=to, out=out)
     else:
         print_stdout(format_exported(found.name, to, out, exported))
 
@@ -293,13 +296,13 @@ def list_(*, results: ResultsOption = None, as_json: JsonOption = False) -> None
     store = cli.load_settings({"results": results}).store
     found = studies_with_status(store)
     if as_json:
-        studies = [
-            {"study": name, "error": str(one)}
+        studies = {
+            name: {"error": str(one)}
             if isinstance(one, StudyError)
-            else SimpleNamespace(study=name, title=one[0], status=one[1])
+            else {"title": one[0], "counts": one[1].counts, "status": one[1]}
             for name, one in found.items()
-        ]
-        print_page("study list", studies=studies)
+        }
+        print_json(studies=studies)
     else:
         print_stdout("\n".join(format_studies(found, str(store.absolute_place))))
 
@@ -348,6 +351,6 @@ def query(
     if chosen is None and not store.last_numbers():
         print_stderr(f"no trial has ended in {store.absolute_place}; train one: activemem study run STUDY")
     if as_json:
-        print_page("study query", rows=answer.to_dicts())
+        print_json(rows=answer)
     else:
         print_stdout(format_answer(answer, answer_format))

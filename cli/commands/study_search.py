@@ -12,7 +12,7 @@ from ... import cli, studies
 from ...storage.files import write_file
 from ...studies.text.errors import StudyError, command_line
 from ...studies.text.units import plural
-from ..json_output import print_page
+from ..json_output import print_json
 from ..options import JsonOption, OverridesOption, ResultsOption, number_option
 from ..output import EXIT_WRONG_INPUT, output_width, print_stderr, print_stdout
 from .study import StudyName, app
@@ -51,7 +51,6 @@ def show(
     --best N prints the best points of a search so far: their results, their numbers of seeds, and their
     parameter values. --toml prints the file of the study, even if a plug-in that it needs is not loaded.
     """
-    from ...reporting.tables.table import iter_records
     from ...studies.last_run import recorded_text
     from ...studies.planning.plan import design_settings, solved_sizes
     from ..machine_settings import open_results
@@ -72,9 +71,10 @@ def show(
         keys: dict[str, object] = {"settings": found.source_sheet.settings}
         keys["design"] = dict(design_settings(found))
         keys["sizes"] = dict(solved_sizes(found)) if found.design.matched_size else {}
+        keys["points"] = None
         if table is not None:
-            keys = {"settings": (), "design": {}, "sizes": {}, "points": list(iter_records(table))}
-        print_page("study show", study=found.name, title=found.title, paper=found.paper, **keys)
+            keys = {"settings": (), "design": {}, "sizes": {}, "points": table}
+        print_json(study=found.name, title=found.title, paper=found.paper, **keys)
     elif table is not None:
         from ...reporting.tables.render import rich
 
@@ -188,7 +188,7 @@ def missing(
     found = find_missing(open_results(study, results).study)
     cells = found.missing_cells(configured.store, configured.machine)
     if as_json:
-        print_page("study missing", study=found.study.name, held=found.held, cells=cells)
+        print_json(study=found.study.name, held=found.held, cells=cells)
     else:
         print_stdout("\n".join(format_missing(found, cells, width=output_width())))
     if write is None:
@@ -222,7 +222,7 @@ def importance(
     opened = open_results(study, results)
     shares, points = dimension_importances(opened.study, opened.store, metric)
     if as_json:
-        print_page("study importance", study=opened.study.name, importance=shares, points=points)
+        print_json(study=opened.study.name, importance=shares, points=points)
         return
     width = max(map(len, shares))
     lines = [f"{name:<{width}}  {share:.2f}" for name, share in shares.items()]

@@ -10,7 +10,7 @@ import typer
 from ... import cli, reporting
 from ...reporting.tables.render import own_format_names
 from ..help_panels import EVERY_DAY
-from ..json_output import print_page
+from ..json_output import print_json
 from ..options import JsonOption, LastRunStudy, ResultsOption
 from ..output import has_styles, output_width, print_stdout
 
@@ -75,7 +75,7 @@ def render(
     if as_json:
         if table_format is not None:
             raise typer.BadParameter(f"expected --json or --format {table_format}, got both")
-        print_page("table render", cells=[cell for each in tables for cell in iter_records(each)])
+        print_json(cells=[cell for each in tables for cell in iter_records(each)])
     else:
         form, ansi = found.values.format, has_styles(sys.stdout)
         shown = (

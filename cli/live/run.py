@@ -34,12 +34,12 @@ from ...studies.planning.trials_to_run import own_costs, select_shard, select_tr
 from ...studies.study import Study
 from ...studies.text.errors import StudyError, StudyFault, command_line
 from ...studies.text.units import WIDTH, format_duration, labelled_lines, plural
-from ..json_output import print_page
+from ..json_output import print_json
 from ..machine_settings import ResolvedSettings, SettingsError, load_settings
 from ..missing_results import DEFAULT_RESULTS, note_old_values, note_other_results
 from ..options import RunOptions
 from ..output import EXIT_WRONG_INPUT, has_styles, output_width, print_stderr, waiting
-from ..views.status import explain_failures, format_best_points, status_page
+from ..views.status import explain_failures, format_best_points, status_facts
 from ..views.trial_lines import TrialNameColumns, headline_of
 from .display import live_display
 
@@ -351,12 +351,18 @@ def run_from_options(options: RunOptions) -> Summary | None:
         if ended.results.study.tables and not ended.status.left:
             _print_first_table(ended.results)
     if options.as_json:
-        run: dict[str, object] = {"stopped": True, "given_up": (), "resume": request.resume_command}
+        run: dict[str, object] = {
+            "stopped": True,
+            "reason": None,
+            "given_up": (),
+            "resume": request.resume_command,
+        }
         if summary is not None:
             run |= {"stopped": summary.stopped, "reason": summary.stop_reason, "given_up": summary.given_up}
             run |= {} if summary.stopped or summary.stop_reason else {"resume": None}
         results = ended.results if ended else StudyResults(study, settings.store)
-        print_page("study run", status_page(results, ended and ended.status, run=run))
+        status = ended.status if ended else results.status
+        print_json(status, **{**status_facts(results, status), "run": run})
     return summary
 
 

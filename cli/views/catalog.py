@@ -27,7 +27,7 @@ from ...grammar.norms import NORMS
 from ...grammar.positions import POSITIONS
 from ...grammar.signature import default_text, describe_values, example, signature
 from ...grammar.vocabulary.spec import SPECS, spec_of
-from ...plugins import OWN, Registry, broken_plugins
+from ...plugins import OWN, Registry
 from ...reporting.recipes.breakdown import STATE_BYTES
 from ...studies.catalog.datasets import dataset_names
 from ...studies.catalog.metrics import BETTER_ARROWS, METRICS, METRICS_AND_COSTS
@@ -41,7 +41,7 @@ from ...studies.schema.search_settings import scheduler_keys
 from ...studies.schema.settings import DESIGNS, find_design
 from ...studies.text.strict_model import default_words, key_descriptions, type_words
 from ...studies.text.units import WIDTH, format_bytes, plural, reach_as_json, si_prefix
-from .study_keys import KeyEntry, StudyTableEntry, key_lines, key_names, unknown_key
+from .study_keys import KeyEntry, key_lines, key_names, unknown_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,24 +63,6 @@ class NameEntry:
     keys: Sequence[KeyEntry] = ()
     parameters: Sequence[Mapping[str, Any]] = ()
     example: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NameListPage:
-    """The output of `list`: the names of one kind. `problems` are plug-ins that cannot be used."""
-
-    kind: str
-    names: Sequence[NameEntry]
-    problems: Sequence[Mapping[str, str]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamePage:
-    """The output of `show`: the names of all kinds, the keys and the table of study files with this name."""
-
-    names: Sequence[NameEntry]
-    keys: Sequence[KeyEntry]
-    table: StudyTableEntry | None
 
 
 REGISTRIES: Mapping[str, tuple[str, Registry[Any]]] = {
@@ -178,13 +160,9 @@ def _singular(kind: str) -> str:
     return kind[:-1].replace("_", " ")
 
 
-def kind_page(kind: str) -> NameListPage:
-    """Return all names of a kind, and the plug-ins that cannot be used."""
-    names = [_entry(kind, name) for name in _names(kind)]  # first, since it loads the plug-ins
-    problems = [
-        {"owner": each.owner, "name": each.entry, "message": each.message} for each in broken_plugins()
-    ]
-    return NameListPage(kind=kind, names=names, problems=problems)
+def list_names(kind: str) -> list[NameEntry]:
+    """Return all names of a kind, without the facts about each."""
+    return [_entry(kind, name) for name in _names(kind)]
 
 
 def _entry(kind: str, name: str) -> NameEntry:
@@ -200,7 +178,7 @@ def _entry(kind: str, name: str) -> NameEntry:
     return NameEntry(kind=kind, key=key, name=name, title=title, source=source, owner=owner)
 
 
-def name_page(kind: str, name: str) -> NameEntry:
+def describe_name(kind: str, name: str) -> NameEntry:
     """Return the facts about a name of a kind (blocks, tasks, metrics …). A block may have arguments."""
     if kind == "blocks":
         return _block_entry(_parse_block(name))
@@ -299,7 +277,7 @@ def _block_entry(block: nodes.BlockNode) -> NameEntry:
             "length": context.length,
             "causal": context.causal,
             "parameters": cost.parameters,
-            "shared": dict(cost.shared),
+            "shared": cost.shared,
             "flops": cost.flops,
             "flops_per_token": cost.flops / context.length,
             "state_per_token": cost.state,
@@ -346,17 +324,17 @@ def _example_lines(inputs: Sequence[str], targets: Sequence[str]) -> Iterator[st
         yield "each target is below its token; · marks a token without a target"
 
 
-def format_kind(page: NameListPage) -> list[str]:
+def format_kind(entries: Sequence[NameEntry]) -> list[str]:
     """Return one line for each name of a kind (blocks, tasks, …), with the plug-in that it is from."""
-    if not page.names:
+    if not entries:
         return ["no plug-in has registered any"]
     names = [
         each.name + (BETTER_ARROWS[METRICS[each.name].higher_is_better] if each.kind == "metrics" else "")
-        for each in page.names
+        for each in entries
     ]
     width = max(map(len, names))
-    lines = [page.names[0].key]
-    for name, entry in zip(names, page.names, strict=True):
+    lines = [entries[0].key]
+    for name, entry in zip(names, entries, strict=True):
         source = "" if entry.kind in ("blocks", "tasks") else entry.source
         text = f"{entry.title} ({source})" if entry.title and source else entry.title or source
         line = f"  {name:<{width}}   {text}{'' if entry.owner == OWN else f' · {entry.owner}'}".rstrip()

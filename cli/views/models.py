@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ...reporting.kept_models import KeptModel
 from ...studies.catalog.metrics import METRICS_AND_COSTS, find_metric, metric_family
@@ -43,6 +43,30 @@ def format_model(model: TrainedModel) -> Iterator[str]:
     names = max((len(name) for name in file.metrics), default=0)
     for name, value in file.metrics.items():
         yield f"  {name:<{names}}   {_format(name, value)}"
+
+
+def model_facts(model: TrainedModel) -> dict[str, object]:
+    """Return the facts about a model as plain data, without the bytes of its vocabulary's files."""
+    file, trial = model.file, model.file.trial
+    return {
+        "trial": trial.id,
+        "study": trial.study,
+        "levels": trial.levels,
+        "recipe": model.recipe,
+        "parameters": model.parameters,
+        "settings": trial.settings,
+        "metrics": file.metrics,
+        "symbols": _without_content(file.symbols),
+        "uses": model.uses,
+        "version": file.version,
+        "commit": file.commit,
+    }
+
+
+def _without_content(symbols: Any) -> Any:  # noqa: ANN401 -- plain data
+    if isinstance(symbols, Mapping):
+        return {name: _without_content(value) for name, value in symbols.items() if name != "content"}
+    return symbols
 
 
 def _format(name: str, value: float) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from ... import reporting
@@ -111,21 +110,19 @@ def studies_with_status(store: Store) -> dict[str, tuple[str, StudyStatus] | Stu
     return found
 
 
-def status_page(
-    results: reporting.StudyResults, status: StudyStatus | None = None, **run: object
-) -> SimpleNamespace:
-    """Return the page of `study status --json`; `run` describes a run. Read the status if it is not given."""
+def status_facts(results: reporting.StudyResults, status: StudyStatus) -> dict[str, object]:
+    """Return what `study status --json` prints beside the status. A run replaces `run`."""
     study, found = results.study, results.points
     others = other_versions(study, results.store)
-    return SimpleNamespace(
-        study=study.name,
-        title=study.title,
-        status=results.status if status is None else status,
-        other_versions=None if others is None else len(others),
-        best=found.best() if found else (),
-        left_out=[{"points": count, "reason": why} for count, why in left_out(found)] if found else (),
-        **run,
-    )
+    return {
+        "study": study.name,
+        "title": study.title,
+        "counts": status.counts,
+        "other_versions": None if others is None else len(others),
+        "best": found.best() if found else (),
+        "left_out": list(left_out(found)) if found else (),
+        "run": None,
+    }
 
 
 def format_studies(found: Mapping[str, tuple[str, StudyStatus] | StudyError], place: str) -> list[str]:

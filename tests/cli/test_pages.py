@@ -3,7 +3,6 @@
 import json
 
 import typer
-from pydantic import TypeAdapter
 
 from activemem.cli import PAGES, command_line
 
@@ -29,7 +28,7 @@ def test_the_pages_are_those_of_all_commands_that_print_json():
 
 def test_every_page_says_what_it_is():
     for command, page in PAGES.items():
-        assert TypeAdapter(page).json_schema(mode="serialization")["description"], command
+        assert page.summary, command
 
 
 def test_json_of_tables_is_not_of_a_format(run, tiny):

@@ -54,10 +54,11 @@ def test_a_block_in_one_file_is_counted_planned_and_trained(folder):
     small = ("--set", "factors.seed=[0]", "--set", "train.epochs=1", "--set", "train.steps_per_epoch=2")
     trained = run_command(*run, *small, "--local", cwd=folder)
     assert trained.returncode == 0, trained.stderr
-    before = {each["id"] for each in json.loads(planned.stdout)["trials"]}
+    before = {each["trial"]["id"] for each in json.loads(planned.stdout)["trials"]}
     path = folder / "smoothing.py"
     path.write_text(path.read_text(encoding="utf-8") + "# edited\n", encoding="utf-8")
-    after = {each["id"] for each in json.loads(run_command(*plan, "--json", cwd=folder).stdout)["trials"]}
+    planned = run_command(*plan, "--json", cwd=folder)
+    after = {each["trial"]["id"] for each in json.loads(planned.stdout)["trials"]}
     assert len(before) == 2 * len(before & after)  # those of `sa` stay
     (shown,) = re.findall(r"^```\n(  stale  .*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     told = run_command(*plan, *small, cwd=folder).stdout

@@ -83,7 +83,7 @@ def test_a_study_trains_it(run):
 def test_an_edited_module_makes_other_trials_of_those_that_use_it(run, site):
     def ids():
         plan = json.loads(run("activemem", "study", "plan", str(PLUGIN / "fading.toml"), "--json"))
-        return {(each["levels"]["mixer"], each["id"]) for each in plan["trials"]}
+        return {(each["trial"]["levels"]["mixer"], each["trial"]["id"]) for each in plan["trials"]}
 
     module, before = site / "activemem_fading" / "module.py", ids()
     source = module.read_text(encoding="utf-8")

@@ -56,10 +56,11 @@ def test_a_corpus_of_which_only_a_part_is_here_says_so(run):
 def test_the_list_as_json_has_every_corpus(run, monkeypatch, golden):
     monkeypatch.setenv("ACTIVEMEM_DATA", str(PLACE))
     page = json.loads(run("data", "list", "--json").stdout)["datasets"]
-    assert [each["name"] for each in page] == list(dataset_names())
+    assert [each["dataset"]["name"] for each in page] == list(dataset_names())
     text8 = page[2]
-    assert (text8["here"], text8["files"]) == (False, [])
-    assert page[1]["here"]
+    assert text8["missing"]
+    assert not text8["files"]
+    assert not page[1]["missing"]
     golden(page[-2]["missing"])
 
 
@@ -111,7 +112,7 @@ def test_check_reports_the_missing_files_of_partial_corpora_also_as_json(run, go
     golden(told[1:6])
     result = run("data", "check", "wsj", "--json", "--data", str(PLACE))
     (page,) = json.loads(result.stdout)["datasets"]
-    assert (result.exit_code, page["here"], len(page["missing"])) == (1, False, 21)
+    assert (result.exit_code, len(page["missing"])) == (1, 21)
     assert page["faults"] == told[1:4]
 
 
@@ -170,7 +171,7 @@ def test_fetch_says_where_each_file_is_and_shows_no_bar_in_a_pipe(run, hosted_te
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == "verses: texts/verses/verses.txt\n"
     told = json.loads(run("data", "fetch", "verses", "paradise-lost", "--data", str(PLACE), "--json").stdout)
-    assert [each["files"] for each in told["datasets"]] == [["texts/verses/verses.txt"], []]
+    assert told["files"] == {"verses": ["texts/verses/verses.txt"], "paradise-lost": []}
     assert run("data", "check", "verses", "--data", str(PLACE)).stdout == "verses: as published\n"
 
 

@@ -14,12 +14,12 @@ def test_a_right_recipe_is_answered_by_its_canonical_text_and_id(run):
 def test_check_as_json_lists_what_is_still_open(run):
     result = run("recipe", "check", "{mixer} >> ff(integer(8, 64))", "--json")
     assert json.loads(result.stdout) == {
-        "schema": 2,
+        "schema": 3,
         "text": "{mixer} >> ff(integer(8, 64))",
         "id": json.loads(result.stdout)["id"],
         "holes": ["mixer"],
         "dimensions": ["ff.filter"],
-        "space": {"architectures": 57, "exact": True},
+        "space": {"forms": 57, "infinite": False, "exact": True},
         "faults": [],
     }
 

@@ -31,7 +31,7 @@ def test_a_page_is_written_where_it_is_wanted(run, tiny):
     result = run("report", "build", "tiny", "--out", "a page.html")
     assert (result.exit_code, result.stdout) == (0, "a page.html\n")
     named = json.loads(run("report", "build", "tiny", "--out", "a page.html", "--json").stdout)
-    assert named == {"schema": 2, "study": "tiny", "file": "a page.html"}
+    assert named == {"schema": 3, "study": "tiny", "file": "a page.html"}
     assert "<title>A study of seconds" in Path("a page.html").read_text(encoding="utf-8")
 
 

@@ -95,7 +95,7 @@ def scaling():
 def trials(process, *options):
     """Return the ids and statuses in a plan, first those with plug-ins."""
     plan = json.loads(process("study", "plan", *options, "--json").stdout)
-    return [each["id"] for each in plan["trials"]], [each["status"] for each in plan["trials"]]
+    return [each["trial"]["id"] for each in plan["trials"]], [each["status"] for each in plan["trials"]]
 
 
 @pytest.mark.heavy

@@ -33,7 +33,11 @@ def test_a_plan_as_json_has_every_trial(run, tiny, steps_of_a_second):
     assert (page["total"], page["left"], page["counts"]) == (8, 1, {"done": 6, "failed": 1})
     assert page["estimate"] == {"seconds": 5.0, "basis": "at most", "expected": None}
     assert [each["status"] for each in page["trials"]] == ["done"] * 6 + ["failed", "missing"]
-    assert page["trials"][0]["levels"] == {"mixer": "sa(heads=1, head_width=4)", "task": "not", "seed": 0}
+    assert page["trials"][0]["trial"]["levels"] == {
+        "mixer": "sa(heads=1, head_width=4)",
+        "task": "not",
+        "seed": 0,
+    }
     (limit,) = page["reach_limits"]
     assert (limit["labels"], limit["left"], limit["right"]) == (["conv(k=3)"], 1, 1)
     assert limit["max_lengths"] == {"reverse": 2}
@@ -141,24 +145,23 @@ def test_status_as_json(run, tiny):
     store = make_partial_store(tiny)
     page = json.loads(run("study", "status", "tiny", "--json").stdout)
     assert page == {
-        "schema": 2,
+        "schema": 3,
         "study": "tiny",
         "title": "A study of seconds",
-        "trials": 8,
-        "done": 6,
-        "failed": 1,
-        "pruned": 0,
-        "incomplete": 0,
+        "total": 8,
         "left": 1,
-        "begun": 0,
-        "reached": [],
-        "missing_weights": 0,
-        "stale": 0,
+        "spent": None,
+        "counts": {"done": 6, "failed": 1},
+        "stored": dict(store.trials().select("trial", "status").iter_rows()),
+        "added": {},
+        "started": {},
+        "progress": {},
+        "missing_weights": [],
+        "failure_reasons": [["not a number at epoch 1", 1]],
+        "stale": {},
         "other_versions": 0,
-        "reasons": {"not a number at epoch 1": 1},
         "best": [],
         "left_out": [],
-        "spent": None,
         "run": None,
     }
     assert store.damaged == ()
@@ -175,7 +178,7 @@ def test_a_name_means_the_study_as_it_last_ran_and_a_path_the_file(run, tiny):
 
 def test_a_trial_that_has_a_checkpoint_counts_as_begun(run, tiny, golden):
     store = make_partial_store(tiny)
-    left = json.loads(run("study", "plan", tiny, "--json").stdout)["trials"][-1]["id"]
+    left = json.loads(run("study", "plan", tiny, "--json").stdout)["trials"][-1]["trial"]["id"]
     store.files.checkpoint_dir(left).mkdir(parents=True)
     assert run("study", "status", "tiny").stdout.splitlines()[1] == "6 of 8 trials done · 1 failed · 1 left"
     (store.files.checkpoint_dir(left) / "state.pt").touch()
@@ -194,7 +197,7 @@ def test_the_status_of_a_study_whose_first_trials_have_begun_does_not_say_to_tra
 
 def test_the_progress_of_a_trial_is_reported_with_its_age(run, tiny, golden):
     store = make_partial_store(tiny)
-    left = json.loads(run("study", "plan", tiny, "--json").stdout)["trials"][-1]["id"]
+    left = json.loads(run("study", "plan", tiny, "--json").stdout)["trials"][-1]["trial"]["id"]
     folder = store.files.checkpoint_dir(left)
     folder.mkdir(parents=True)
     (folder / "state.pt").touch()
@@ -205,8 +208,8 @@ def test_the_progress_of_a_trial_is_reported_with_its_age(run, tiny, golden):
     assert stopped == "  1 trial begun, but not in training now"
     assert far == "  conv  reverse  seed 1  epoch 2/2  length 9  accuracy 0.250  10 h ago"
     golden(failed)
-    (only,) = json.loads(run("study", "status", "tiny", "--json").stdout)["reached"]
-    assert (only["trial"], only["epoch"], only["metrics"]["accuracy"]) == (left, 2, 0.25)
+    (only,) = json.loads(run("study", "status", "tiny", "--json").stdout)["progress"].items()
+    assert (only[0], only[1]["epoch"], only[1]["metrics"]["accuracy"]) == (left, 2, 0.25)
 
 
 def test_a_trial_in_training_is_not_called_abandoned_until_its_process_is_silent_for_hours(run, tiny):
@@ -252,8 +255,8 @@ def test_the_list_has_shipped_studies_and_those_that_ran(run, tiny, monkeypatch,
     assert "  0/144 done   Active memory against" in first
     assert len(readings) < 5  # not once for each study
     page = json.loads(run("study", "list", "--json").stdout)["studies"]
-    assert [each["study"] for each in page] == [line.split()[0] for line in lines if line.startswith("  ")]
-    assert [each["left"] for each in page if each["study"] == "tiny"] == [1]
+    assert list(page) == [line.split()[0] for line in lines if line.startswith("  ")]
+    assert page["tiny"]["status"]["left"] == 1
 
 
 def test_a_study_whose_plug_in_is_not_loaded_names_it_everywhere_and_still_has_its_file(run, tiny):
@@ -305,8 +308,7 @@ def test_the_list_continues_after_an_unreadable_study_and_reports_it(run, tiny):
     assert "   unreadable   [train] unknown key 'batches'; nearest: batch_size" in own
     assert len(lines) > 30
     page = json.loads(run("study", "list", "--json").stdout)["studies"]
-    (broken,) = [each for each in page if each["study"] == "tiny"]
-    assert "[train] unknown key 'batches'; nearest: batch_" in broken["error"]
+    assert "[train] unknown key 'batches'; nearest: batch_" in page["tiny"]["error"]
 
 
 def test_show_lists_every_setting_with_where_it_comes_from(run):
@@ -317,16 +319,15 @@ def test_show_lists_every_setting_with_where_it_comes_from(run):
     assert "  train.optimizer.lr            0.001\n      paper: section 3.2\n" in told.stdout
     assert "  train.epochs                  3\n      ours: " in told.stdout
     data = json.loads(run("study", "show", "memory-degradation-bigrams", "--json").stdout)
-    origins = ["default" if each["default"] else each["origin"] for each in data["settings"]]
+    origins = ["default" if each["is_default"] else each["source"]["origin"] for each in data["settings"]]
     paper, ours, defaults = (origins.count(name) for name in ("paper", "ours", "default"))
     counts = [int(number) for number in re.findall(r"\d+", short.stdout.splitlines()[-1])]
     assert counts == [len(origins), paper, 0, ours, defaults]
     assert data["settings"][0] == {
         "name": "model.d_model",
         "value": 50,
-        "origin": "paper",
-        "detail": "section 3.2",
-        "default": False,
+        "source": {"origin": "paper", "detail": "section 3.2"},
+        "is_default": False,
     }
 
 

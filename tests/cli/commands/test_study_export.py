@@ -18,11 +18,14 @@ def test_an_export_sends_what_the_program_does_not_have(run, tiny):
     assert first.stdout == "tiny for tensorboard in runs: 7 trials, 7 epochs, 2 tables\n"
     second = run("study", "export", tiny, "--to", "tensorboard", "--out", "runs", "--json")
     assert json.loads(second.stdout) == {
-        "schema": 2,
+        "schema": 3,
         "study": "tiny",
         "to": "tensorboard",
         "out": "runs",
-        "exported": {"trials": 0, "epochs": 0, "known": 7, "tables": 2},
+        "trials": 0,
+        "epochs": 0,
+        "known": 7,
+        "tables": 2,
     }
 
 

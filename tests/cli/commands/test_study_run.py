@@ -97,7 +97,8 @@ def test_a_study_with_failed_trials_ends_with_status_one_and_says_why(run, tiny,
     result = run("study", "run", tiny, "--local", "--max-trials", "2", "--json", *NAN)
     assert result.exit_code == 1
     told = json.loads(result.stdout)
-    assert (told["failed"], told["left"], told["reasons"]) == (2, 6, {"not a number at epoch 1": 2})
+    assert (told["counts"], told["left"]) == ({"failed": 2}, 6)
+    assert told["failure_reasons"] == [["not a number at epoch 1", 2]]
     assert told["run"] == {"stopped": False, "reason": None, "given_up": [], "resume": None}
     golden(without_times(result.stderr).splitlines())
 

@@ -52,7 +52,7 @@ def test_a_study_that_has_ended_is_summed_up_at_once_and_failures_are_its_status
     assert (result.exit_code, result.stdout) == (1, "")
     golden(result.stderr.splitlines())
     told = json.loads(run("study", "watch", "tiny", "--json").stdout)
-    assert (told["failed"], told["left"], told["best"]) == (2, 0, [])
+    assert (told["counts"]["failed"], told["left"], told["best"]) == (2, 0, [])
     missing = run("study", "watch", "tidy")
     assert (missing.exit_code, "no study of that name" in missing.stderr) == (2, True)
 

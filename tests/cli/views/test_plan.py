@@ -82,7 +82,6 @@ def test_study_show_has_the_ladder_and_the_steps_of_each_size(run):
 def test_a_plan_of_equal_parameters_as_json_has_every_size(run, study):
     page = json.loads(run("study", "plan", study, "--json").stdout)
     found = [model["size_match"] for model in page["models"]]
-    assert page["match"] == "filter"
     costs = [cost for each in found for cost in each["costs"]]
     assert {(cost["name"], cost["target"]) for cost in costs} == {
         ("parameters", target) for target in (1_582_868, 1_603_428)

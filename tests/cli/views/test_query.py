@@ -82,7 +82,7 @@ def test_json_has_times_as_text_and_no_number_that_json_lacks(run, tiny):
     result = run(
         "study", "query", "SELECT finished, parameters / (seed - seed) AS much FROM trials LIMIT 1", "--json"
     )
-    assert json.loads(result.stdout)["rows"] == [{"finished": "2026-11-28T12:00:00Z", "much": None}]
+    assert json.loads(result.stdout)["rows"] == [{"finished": "2026-11-28T12:00:00+00:00", "much": None}]
 
 
 def test_a_query_that_cannot_be_answered_is_reported(run, tiny):
