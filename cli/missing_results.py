@@ -8,20 +8,14 @@ from pathlib import Path
 import typer
 
 from .. import reporting
-from ..plugins import has_plugins, loaded_files, loading_advice, plugin_path
+from ..plugins import has_plugins, loaded_files, plugin_path
 from ..storage import Store, StoreError
 from ..storage.rows import KEY_COLUMNS, TRIALS
-from ..studies.last_run import load_last_run, other_results
+from ..studies.last_run import describe_taken_name, load_last_run, other_files, other_results
 from ..studies.planning.final_values import NOT_A_NUMBER, SEES_FUTURE
-from ..studies.planning.reused_trials import (
-    describe_changed_settings,
-    describe_stale,
-    find_stale_trials,
-    latest_trials,
-)
-from ..studies.planning.status import StudyStatus, count_other_points, stored_outcomes, study_outcomes
-from ..studies.planning.trials_to_run import stale_part, trials_by_lacking_plugin
-from ..studies.resolve.result_changes import changes_of
+from ..studies.planning.other_versions import describe_changed_settings, find_other_versions
+from ..studies.planning.reused_trials import describe_stale, find_stale_trials
+from ..studies.planning.status import StudyStatus, stored_outcomes, study_outcomes
 from ..studies.study import Study, shipped_studies
 from ..studies.text.errors import StudyError, command_line
 from ..studies.text.units import labelled_lines, plural
@@ -163,58 +157,38 @@ def note_other_settings(results: reporting.StudyResults, kind: str, verb: str = 
     return bool(others)
 
 
-def other_versions(study: Study, store: Store) -> frozenset[str] | None:
-    """Return the ids of stored trials of other versions of a study; None for a search."""
-    return None if study.search is not None else stale_part(study, store)
+def note_other_versions(results: reporting.StudyResults) -> None:
+    """Print notes to standard error on stored trials of other versions of a study, and how to see more.
 
-
-def note_stale_trials(results: reporting.StudyResults) -> None:
-    """Print a note to standard error if the store has trials of other versions of a study.
-
-    It counts them, and has the command that lists them, but not for a search. There is no note for
-    overrides of a file, which this command does not take.
+    There is none for overrides of a file.
     """
     study, store = results.study, results.store
-    if study.search is not None:
-        if other := count_other_points(study, stored_outcomes(store, study)):
-            why = "other settings, data or code, or points outside the present space"
-            have = f"the store has {plural(other, 'trial')} of other versions of {study.name}"
-            print_stderr(f"{have} ({why}), which are not counted")
-        return
-    note_lacking_plugins(study, store)
     is_from_file = study.document.path is not None
-    if (is_from_file and study.document.overrides) or not (stale := other_versions(study, store)):
+    found = find_other_versions(study, store)
+    if (is_from_file and study.document.overrides) or not found.notes:
         return
     argument = _study_argument(study, store) if is_from_file else study.name
+    print_stderr("\n".join(found.notes))
+    print_stderr(f"more on versions: {store_command(store, 'study', 'status', argument, versions=True)}")
+
+
+def describe_versions(results: reporting.StudyResults) -> list[str]:
+    """Return all notes on other versions of a study, with the command that lists their trials."""
+    from ..reporting.claims.terminal import changes_after_results
+    from ..reporting.outcomes import stale_sentences
+
+    study, store, outcomes = results.study, results.store, results.now.outcomes
+    found = find_other_versions(study, store)
+    argument = _study_argument(study, store) if study.document.path is not None else study.name
     see = store_command(store, "study", "forget", argument, stale=True, dry_run=True)
-    latest = latest_trials(store, stale)
-    outdated = [each for each in latest if each.id not in stale and changes_of(each.settings)]
-    before = len(stale) if latest and len(outdated) == len(latest) else len(outdated)
-    if before:
-        have = f"{plural(before, 'stored trial')} of {study.name}: from before a change of activemem"
-        why = "moves their results (changelog, Results change); not counted; to list them"
-        print_stderr(f"{have} that {why}: {see}")
-        if before == len(stale):
-            return
-        latest = [each for each in latest if each not in outdated]
-    of_other_seeds = {trial.id for trial in study.trials_of_seeds(sorted({each.seed for each in latest}))}
-    if same := [trial for trial in latest if trial.id in of_other_seeds & stale]:
-        many, seeds = plural(len(same), "trial"), ", ".join(map(str, sorted({each.seed for each in same})))
-        print_stderr(f"{many} in the store would count if the study had their seeds: {seeds}")
-        if len(same) + before == len(stale):
-            return
-    have = f"the store has {plural(len(stale) - before, 'trial')} of other versions of {study.name}"
-    why = describe_changed_settings(latest, study) or "other seeds, file, data, code or --set"
-    reused = ", unless --keep-stale has reused them" if any(each.common.code for each in latest) else ""
-    print_stderr(f"{have} ({why}), which are kept but not counted{reused}; to list them: {see}")
-
-
-def note_lacking_plugins(study: Study, store: Store) -> None:
-    """Print a note to standard error on stored trials under a study's name whose plug-ins are not loaded."""
-    for owner, trials in trials_by_lacking_plugin(study, store).items():
-        need = "needs" if len(trials) == 1 else "need"
-        told = f"{plural(len(trials), 'stored trial')} of {study.name} {need} {owner}, which is not loaded"
-        print_stderr(f"{told}; to see whether the study has them, {loading_advice(owner)}")
+    return [
+        *found.notes,
+        *([f"to list these trials: {see}"] if found.trials and study.search is None else []),
+        *stale_sentences(study, outcomes, study.metrics),
+        *changes_after_results(study, outcomes, store),
+        *filter(None, [describe_taken_name(study, store, "after a run")]),
+        *(f"the name {study.name} is also that of {file}" for file in other_files(study, store)),
+    ] or [f"the store has no other version of {study.name}"]
 
 
 def note_old_values(study: Study, store: Store) -> None:

@@ -18,6 +18,7 @@ from ..reporting.missing_ablations import MissingCell
 from ..reporting.paper import PaperSheet
 from ..reporting.recipes.breakdown import RecipeCosts
 from ..storage.store_upkeep import Finding, Forgotten, StoreCheck
+from ..studies.planning.other_versions import OtherVersions
 from ..studies.planning.plan import Plan
 from ..studies.planning.status import StudyStatus
 from ..studies.resolve.grid import PlannedRung
@@ -49,18 +50,16 @@ _STATUS: Mapping[str, Any] = {
     "study": str,
     "title": str,
     "counts": Mapping[str, int],
-    "other_versions": int | None,
+    "other_versions": OtherVersions,
     "best": Sequence[BestPoint],
     "left_out": Sequence[tuple[int, str]],
     "run": Mapping[str, Any] | None,
 }
 _STATUS_PAGE = _page(
-    "A study's status and its best points. `counts` are its trials by status. `other_versions` counts stored "
-    "trials of the study with other settings, data or code, which are not counted elsewhere; null for a "
-    "search, whose trials are not known in advance. `left_out` has the numbers of points that are not "
-    "ranked, with the reasons. `run` is null, or for `study run` the end of the run: `stopped` is true after "
-    "an interrupt, `reason` is any other cause of an early end, `given_up` lists abandoned trials, and "
-    "`resume` is the command that continues, if trials are left.",
+    "A study's status and its best points. `counts` are its trials by status. `left_out` has the numbers of "
+    "points that are not ranked, with the reasons. `run` is null, or for `study run` the end of the run: "
+    "`stopped` is true after an interrupt, `reason` is any other cause of an early end, `given_up` lists "
+    "abandoned trials, and `resume` is the command that continues, if trials are left.",
     StudyStatus,
     **_STATUS,
 )

@@ -76,7 +76,7 @@ def load_last_run(
         way = f"; an earlier version ran it: {way}; no result is lost"
         raise _with_hint(failed, "" if lacking or overrides else way) from error
     if changed is not None and not quiet:
-        _note_change(changed)
+        _note_change(changed, record.get("path"))
     return found
 
 
@@ -111,8 +111,13 @@ def _has_changed(path: Path, text: str) -> bool:
 
 
 @cache
-def _note_change(file: Path) -> None:
-    _log.warning("%s has changed since its last run, which is shown; for the file, give its path", file)
+def _note_change(file: Path, ran: str | None) -> None:
+    """Log that the last run is shown, not this file. It has changed only if it is the file that ran."""
+    if ran is not None and Path(ran).absolute() == file.absolute():
+        why = "has changed since its last run, which is shown"
+    else:
+        why = f"is not what ran last, which is shown: {ran or 'a text without a file'}"
+    _log.warning("%s %s; for the file, give its path", file, why)
 
 
 def recorded_text(name_or_path: str, store: Store) -> str:

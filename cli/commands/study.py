@@ -55,7 +55,7 @@ def plan(
         note_old_values,
         note_other_results,
         note_other_settings,
-        note_stale_trials,
+        note_other_versions,
         train_command,
     )
 
@@ -68,7 +68,7 @@ def plan(
         print_stderr(note)
     note_other_results(opened.study, store)
     if not note_other_settings(opened, "table"):
-        note_stale_trials(opened)
+        note_other_versions(opened)
     note_old_values(opened.study, store)
     if as_json:
         design = opened.study.design
@@ -112,29 +112,40 @@ def status(
     study: StudyName,
     *,
     overrides: OverridesOption = None,
+    versions: Annotated[
+        bool,
+        typer.Option(
+            "--versions",
+            help="Show instead what the store has of other versions of the study, and what has changed since "
+            "there were results.",
+        ),
+    ] = False,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the numbers of done and failed trials, the failures, and the best points of a search."""
     from ..machine_settings import open_results
     from ..missing_results import (
+        describe_versions,
         note_missing_results,
         note_old_values,
         note_other_settings,
-        note_stale_trials,
+        note_other_versions,
         require_readable,
     )
     from ..views.status import explain_failures, format_best_points, format_unfinished, status_facts
 
     opened = open_results(study, results, overrides)
     found, now = opened.study, opened.status
-    if as_json:
+    if versions and not as_json:
+        print_stdout("\n".join(describe_versions(opened)))
+    elif as_json:
         print_json(now, **status_facts(opened, now))
     else:
         if not now.started:
             note_missing_results(opened, now)
         if not note_other_settings(opened, "table"):
-            note_stale_trials(opened)
+            note_other_versions(opened)
         note_old_values(found, opened.store)
         title = map(bold, wrap(f"{found.name} · {found.title}", output_width()))
         print_stdout(
@@ -211,9 +222,9 @@ def forget(
     """
     from ...storage.rows import KEY_COLUMNS, has_trial
     from ...studies.last_run import users_of_trials
+    from ...studies.planning.other_versions import describe_lacking_plugins
     from ...studies.planning.trials_to_run import stale_part, stored_part
     from ..machine_settings import open_results
-    from ..missing_results import note_lacking_plugins
     from ..views.store_upkeep import format_forgotten
 
     opened = open_results(study, results)
@@ -222,7 +233,8 @@ def forget(
         raise typer.BadParameter("--stale and --only exclude each other: give one of them")
     trials = stale_part(found, store) if stale else stored_part(found, store, only or ())
     if stale:
-        note_lacking_plugins(found, store)
+        for note in describe_lacking_plugins(found, store):
+            print_stderr(note)
     if not (yes or dry_run or as_json) and sys.stdin.isatty():
         stored = store.trials(columns=(*KEY_COLUMNS, "seconds")).filter(has_trial(trials))
         if (seconds := float(stored["seconds"].sum())) > ASKED_ABOVE_S:

@@ -10,6 +10,7 @@ from ... import reporting
 from ...reporting.outcomes import SOLVED_LENGTH, unlearnt_sentence
 from ...storage import Store
 from ...studies.outlines import StudyOutline, outline_studies
+from ...studies.planning.other_versions import find_other_versions
 from ...studies.planning.status import (
     StudyStatus,
     stored_outcomes,
@@ -23,7 +24,7 @@ from ...studies.searches.words import left_out
 from ...studies.study import Study, shipped_studies
 from ...studies.text.errors import StudyError
 from ...studies.text.units import align_columns, format_duration, labelled_lines, plural
-from ..missing_results import failure_help, other_versions
+from ..missing_results import failure_help
 from ..output import fit_line, output_width
 from . import trial_lines
 from .trial_lines import TrialNameColumns
@@ -113,12 +114,11 @@ def studies_with_status(store: Store) -> dict[str, tuple[str, StudyStatus] | Stu
 def status_facts(results: reporting.StudyResults, status: StudyStatus) -> dict[str, object]:
     """Return what `study status --json` prints beside the status. A run replaces `run`."""
     study, found = results.study, results.points
-    others = other_versions(study, results.store)
     return {
         "study": study.name,
         "title": study.title,
         "counts": status.counts,
-        "other_versions": None if others is None else len(others),
+        "other_versions": find_other_versions(study, results.store),
         "best": found.best() if found else (),
         "left_out": list(left_out(found)) if found else (),
         "run": None,

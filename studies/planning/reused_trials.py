@@ -9,11 +9,11 @@ these values must then have the same id.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import polars as pl
 
@@ -23,25 +23,21 @@ from ...grammar.dimensions import representative_values
 from ...grammar.nodes import ChoiceDimension, HoleNode, IntegerDimension, Node, RealDimension, walk
 from ...grammar.space import find_derivation
 from ...plugins import has_plugins
-from ...storage import Store, StoreError, open_store, store_fault
-from ...storage.rows import KEY_COLUMNS, has_trial
+from ...storage import Store, open_store, store_fault
 from ..resolve.result_changes import changes_of
 from ..resolve.template import HOLE_PATTERN
 from ..resolve.trial import (
     Trial,
     changed_code,
     code_owner,
-    first_of_each_kind,
     settings_from_json,
     settings_to_json,
     trial_id,
     with_code,
 )
-from ..schema.factors import SEED, level_text
 from ..schema.search import as_listed, contains
 from ..schema.settings import RECIPE_PATH, Level
 from ..study import Study, study_fault
-from ..text.document import iter_leaves
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
 
@@ -119,74 +115,6 @@ def describe_stale(stale: Mapping[str, StaleTrial]) -> str:
     trials, names = plural(len(stale), "stored trial"), ", ".join(sorted(changed))
     why = "other versions of the code" if is_recorded else "before trial ids contained the code"
     return f"{trials} {are} from {why} ({names})"
-
-
-MAX_COMPARED: Final = 200
-"""The maximum number of stored trials, the latest ones, whose settings are compared with a study's."""
-
-_LONGEST_VALUES: Final = 60
-
-
-def latest_trials(store: Store, trials: Iterable[str]) -> list[Trial]:
-    """Return the stored trials with these ids that ended last, at most `MAX_COMPARED`."""
-    rows = store.trials(columns=(*KEY_COLUMNS, "finished", "factors", "settings")).filter(has_trial(trials))
-    found: list[Trial] = []
-    for row in rows.sort("finished").tail(MAX_COMPARED).iter_rows(named=True):
-        with suppress(StoreError):  # the settings have keys that no longer exist
-            settings = settings_from_json(row["settings"])
-            found.append(Trial(study=row["study"], levels=json.loads(row["factors"]), settings=settings))
-    return found
-
-
-def describe_changed_settings(then: Iterable[Trial], study: Study) -> str:
-    """Describe how other trials differ from a study's: `train.epochs = 60, now 100`.
-
-    A setting, or a factor that fills it, is named if none of these trials has a value that a trial of the
-    study has. Return "" if none differs in this way.
-    """
-    before, after = _values_by_key(then), _values_by_key(study.trials)
-    changed = {
-        key: (values, now)
-        for key, values in before.items()
-        if (key in after or ("." in key and not key.startswith("code.")))  # of both, or a setting
-        and values.keys().isdisjoint(now := after.get(key, {"null": None}))
-    }
-    filled = {".".join(map(str, path)): names for path, names in study.template.holes.items()}
-    return ", ".join(
-        _describe_change(key, *both)
-        for key, both in changed.items()
-        if changed.keys().isdisjoint(filled.get(key, ()))
-    )
-
-
-_DATA_KEYS: Final = {"task.corpus": "the data of [task]", "task.tokenizer": "the tokenizer of [task]"}
-"""Settings with facts about the user's files, which count as a single value."""
-
-
-def _values_by_key(trials: Iterable[Trial]) -> dict[str, dict[str, None]]:
-    """Return all values of each factor and setting as JSON, in their order, by the name."""
-    found: dict[str, dict[str, None]] = {}
-    for trial in first_of_each_kind(trials):
-        tables = json.loads(trial.common.model_dump_json(exclude={"seed"}))
-        for table, key in (name.split(".") for name in _DATA_KEYS):
-            if tables[table].get(key) is not None:
-                tables[table][key] = json.dumps(tables[table][key])
-        levels = {name: level for name, level in trial.levels.items() if name != SEED}
-        for path, value in (*iter_leaves((), levels), *iter_leaves((), tables)):
-            found.setdefault(".".join(map(str, path)), {})[json.dumps(value, ensure_ascii=False)] = None
-    return found
-
-
-def _describe_change(key: str, then: Collection[str], now: Collection[str]) -> str:
-    if key.startswith("code."):
-        return f"the code of {key.removeprefix('code.')} changed"
-    old, new = (
-        " or ".join("unset" if value is None else level_text(value) for value in map(json.loads, values))
-        for values in (then, now)
-    )
-    if key in _DATA_KEYS or len(old) > _LONGEST_VALUES:
-        return f"{_DATA_KEYS.get(key, key)} changed"
-    return f"{key} = {old}, now {new if len(new) <= _LONGEST_VALUES else 'others'}"
 
 
 class FittingTrials:

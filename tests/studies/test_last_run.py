@@ -64,7 +64,7 @@ def test_a_file_that_has_changed_since_its_last_run_is_named_once(tmp_path, monk
     found, store = load_study(TEXT), Store(tmp_path)
     name = "changed-once"
     text = TEXT.replace(f'"{found.name}"', f'"{name}"')
-    store.records.save(name, {"text": text, "overrides": []})
+    store.records.save(name, {"text": text, "overrides": [], "path": str(tmp_path / f"{name}.toml")})
     Path(f"{name}.toml").write_text(text, encoding="utf-8")
     load_last_run(name, store)
     assert not caplog.messages
@@ -73,3 +73,16 @@ def test_a_file_that_has_changed_since_its_last_run_is_named_once(tmp_path, monk
         assert load_last_run(name, store).factors["mixer"] == ("sa", "conv(k=3)")
     told = f"{name}.toml has changed since its last run, which is shown; for the file, give its path"
     assert caplog.messages == [told]
+
+
+@pytest.mark.parametrize(("ran", "named"), [("hers/mixers.toml", "hers/mixers.toml"), (None, "a text")])
+def test_a_file_that_did_not_run_last_is_not_called_changed(tmp_path, monkeypatch, caplog, ran, named):
+    monkeypatch.chdir(tmp_path)
+    store = Store(tmp_path)
+    name = f"other-{ran is None}"
+    text = TEXT.replace(f'"{load_study(TEXT).name}"', f'"{name}"')
+    store.records.save(name, {"text": text, "overrides": [], "path": ran})
+    Path(f"{name}.toml").write_text(text.replace("conv(k=3)", "conv(k=5)"), encoding="utf-8")
+    load_last_run(name, store)
+    (told,) = caplog.messages
+    assert told.startswith(f"{name}.toml is not what ran last, which is shown: {named}")

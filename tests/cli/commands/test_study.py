@@ -159,7 +159,7 @@ def test_status_as_json(run, tiny):
         "missing_weights": [],
         "failure_reasons": [["not a number at epoch 1", 1]],
         "stale": {},
-        "other_versions": 0,
+        "other_versions": {"trials": 0, "notes": []},
         "best": [],
         "left_out": [],
         "run": None,

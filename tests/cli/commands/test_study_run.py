@@ -356,15 +356,17 @@ def test_trials_of_other_versions_of_a_study_are_counted_and_forgotten_alone(run
     run("study", "run", tiny, *few, "--set", "train.epochs=1")
     run("study", "run", tiny, *few)
     golden(run("study", "status", "tiny").stderr)
-    assert json.loads(run("study", "status", "tiny", "--json").stdout)["other_versions"] == 4
-    assert run("study", "plan", tiny).stderr.splitlines()[-1].endswith("forget tiny.toml --stale --dry-run")
-    assert not run("study", "plan", tiny, "--set", "train.epochs=3").stderr.count("--stale")
+    assert json.loads(run("study", "status", "tiny", "--json").stdout)["other_versions"]["trials"] == 4
+    assert run("study", "plan", tiny).stderr.endswith("activemem study status tiny.toml --versions\n")
+    assert not run("study", "plan", tiny, "--set", "train.epochs=3").stderr.count("--versions")
+    golden(run("study", "status", tiny, "--versions").stdout)
     part = ("study", "forget", tiny, "--stale")
     assert run(*part, "--dry-run").stdout.splitlines()[0] == "tiny: 4 trials would be removed"
     assert run(*part, "--only", "seed=0").exit_code == 2
     assert run(*part).stdout.splitlines()[0] == "tiny: 4 trials removed"
     status = run("study", "status", tiny)
     assert (status.stdout.splitlines()[1], status.stderr) == ("4 of 8 trials done · 4 left", "")
+    assert run("study", "status", tiny, "--versions").stdout == "the store has no other version of tiny\n"
 
 
 def test_a_run_with_an_override_does_not_make_the_trials_without_it_stale(run, tiny):
@@ -386,7 +388,7 @@ def test_changed_levels_are_named_by_their_factor(run, tiny):
     assert f"has 2 trials of tiny as it last ran {changed}" in told
     run("study", "run", tiny, *few)
     told = " ".join(run("study", "status", tiny).stderr.split())
-    assert f"has 2 trials of other versions of tiny {changed}" in told
+    assert f"2 stored trials of other versions of tiny are not counted {changed}" in told
 
 
 def test_the_stale_trials_of_a_search_are_not_known(run, golden):

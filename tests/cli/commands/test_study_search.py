@@ -61,8 +61,8 @@ def test_points_outside_a_changed_space_are_counted(run):
     for command in ("plan", "status"):
         assert "other versions" not in run("study", command, "same.toml").stderr
         told = " ".join(run("study", command, "other.toml").stderr.split())
-        assert "6 trials of other versions of found" in told
-        assert "points outside the present space), which are not counted" in told
+        assert "6 stored trials of other versions of found are not counted (other settings" in told
+        assert "points outside the present space)" in told
 
 
 def test_a_promotion_says_that_the_baseline_is_ahead_of_the_best_point(run, golden):

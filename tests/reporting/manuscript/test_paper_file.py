@@ -180,7 +180,7 @@ def test_a_number_says_which_seeds_it_lacks(read):
 def test_a_study_whose_file_beside_the_paper_has_changed_is_named(tmp_path, caplog):
     text, store = study(table=target_table("dev_loss")).document.text, Store(tmp_path / "results")
     name = load_study(text).name
-    store.records.save(name, {"text": text, "overrides": []})
+    store.records.save(name, {"text": text, "overrides": [], "path": str(tmp_path / f"{name}.toml")})
     (tmp_path / f"{name}.toml").write_text(f"{text}# changed\n", encoding="utf-8")
     (tmp_path / "paper.toml").write_text(f'[paper]\nstudies = ["{name}"]\n', encoding="utf-8")
     read_manuscript(tmp_path / "paper.toml", lambda place: store)
