@@ -69,7 +69,7 @@ from .studies.catalog.train_parts import TrainingStep as TrainingStep
 from .studies.catalog.train_parts import register_callback as register_callback
 from .studies.catalog.train_parts import register_loss_term as register_loss_term
 from .studies.planning.reused_trials import keep_stale_trials as keep_stale_trials
-from .studies.presentation.kinds import register_kind as register_kind
+from .studies.presentation.reader import register_kind as register_kind
 from .studies.schema.plugin_design import DesignFactors as DesignFactors
 from .studies.schema.plugin_design import PluginDesign as PluginDesign
 from .studies.schema.plugin_design import register_design as register_design

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import polars as pl
 
+from activemem.reporting.kinds import build_table
 from activemem.reporting.tables.render import render
-from activemem.reporting.tables.table import build_table
 from activemem.storage import Store
 from activemem.storage.checksums import encode
 from activemem.storage.place import FolderPlace, new_compacted_path

@@ -12,12 +12,12 @@ from pydantic.fields import FieldInfo
 from activemem.cli.machine_settings import MachineSettings
 from activemem.cli.views.study_keys import iter_keys
 from activemem.plugins import load_plugin, plugin_path, unload_plugin
-from activemem.reporting.curves.cell_figure import CellFigure
 from activemem.reporting.manuscript.paper_file import PaperKeys
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings, OwnScheduleSettings
 from activemem.studies.catalog.samplers import SAMPLERS
 from activemem.studies.catalog.tasks import require_task, task_names
-from activemem.studies.presentation.kinds import kinds_of
+from activemem.studies.presentation.figure_keys import CellFigure
+from activemem.studies.presentation.reader import KINDS
 from activemem.studies.resolve.training_budget import BudgetSettings
 from activemem.studies.schema import search_settings, settings
 from activemem.studies.schema.tables import all_tables
@@ -30,12 +30,12 @@ _MODELS: Mapping[str, type[StrictModel]] = {
     "schedule": OwnScheduleSettings,
     "settings": MachineSettings,
     "paper": PaperKeys,
-    "table": kinds_of("table")["cells"],
+    "table": KINDS["table"]["cells"],
 }
 for plugin in ("effects", "aggregate"):  # kinds that come with a plug-in
     load_plugin(plugin)
 for role in ("table", "curve"):
-    _MODELS |= {f"{role}_{name}": kind for name, kind in kinds_of(role).items()}
+    _MODELS |= {f"{role}_{name}": kind for name, kind in KINDS[role].items()}
 for plugin in ("effects", "aggregate"):
     unload_plugin(str(plugin_path(plugin)))
 
@@ -56,7 +56,7 @@ def keys(table: str) -> str:
 
 def cell_figure_keys() -> str:
     """Return a Markdown table of the keys of cell figures, with the kinds that support each."""
-    kinds = {name: kind for name, kind in kinds_of("curve").items() if issubclass(kind, CellFigure)}
+    kinds = {name: kind for name, kind in KINDS["curve"].items() if issubclass(kind, CellFigure)}
     rows: dict[str, list[str]] = {}
     takers: dict[str, list[str]] = {}
     for name, kind in kinds.items():

@@ -24,7 +24,6 @@ from ..studies.last_run import load_last_run
 from ..studies.planning.plan import remaining_search_flops, remaining_search_times
 from ..studies.planning.status import unfinished_of
 from ..studies.planning.time_estimates import TimeEstimator, total_time
-from ..studies.presentation.kinds import TableExtras
 from ..studies.resolve.costs import max_trial_flops
 from ..studies.resolve.grid import check_layers
 from ..studies.resolve.trial import CellKey, cell_key
@@ -33,10 +32,12 @@ from ..studies.text.document import parse_document
 from ..studies.text.errors import StudyError
 from .claims.cell_values import printed_effect
 from .claims.verdicts import ComparisonResult, Verdict
+from .kinds import build_table
+from .kinds.cells import find_cells
 from .outcomes import load_outcomes
 from .snapshot import Snapshot
 from .tables.published import PAPER_ONLY_HEADING
-from .tables.table import Cell, CellStatus, ColumnKey, Footnotes, Table, TableError, build_table
+from .tables.table import Cell, CellStatus, ColumnKey, Footnotes, Table, TableError, TableExtras
 
 _SIDES = {True: ", higher is better", False: ", lower is better", None: ""}
 
@@ -470,7 +471,7 @@ def _verdicts(now: Snapshot) -> Iterator[tuple[str, str, StudyVerdict]]:
         trials.setdefault(trial.cell, set()).add(trial.id)
     printed: dict[tuple[str, CellKey], float] = {}
     for spec in study.tables:
-        if made := spec.cells(study, outcomes, TableExtras(published=True)):
+        if made := find_cells(spec, study, outcomes, TableExtras(published=True)):
             printed = {**made.published_values(), **printed}
     for claim, checked in zip(study.claims, now.claims(), strict=True):
         if not claim.spec.source:

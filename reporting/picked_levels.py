@@ -9,18 +9,15 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, TypeVar
 
-from ..studies.catalog.metrics import NEEDS_PICK_BY, find_metric, pick_bias, pick_faults
-from ..studies.presentation.kinds import KeyFault, ResultKeys, factor_faults
-from ..studies.schema.factors import SEED, level_key, level_name, level_text, named_levels, short_level_names
-from ..studies.schema.settings import Level, Names
+from ..studies.catalog.metrics import find_metric, pick_bias
+from ..studies.presentation.kinds import PickKeys, Place, place_of
+from ..studies.schema.factors import level_name, level_text, named_levels, short_level_names
+from ..studies.schema.settings import Level
 from ..studies.text.units import number_range, plural
 from .statistics.estimates import mean
 
 if TYPE_CHECKING:
     from .subject import ResultSubject
-
-Place = tuple[str, ...]
-"""The levels of a cell as texts (`level_key`), without its seed."""
 
 KeyT = TypeVar("KeyT")
 
@@ -43,36 +40,6 @@ class Pick:
 
 Picks = Mapping[Place, Pick]
 """The picked cells by the place of the level that is shown."""
-
-
-class PickKeys(ResultKeys):
-    """The study-file keys that let a metric pick levels, and their checks."""
-
-    over: Names = ()
-    """factors such as a learning rate, of which each cell shows one level: the one that `pick_by` picks"""
-    pick_by: str | None = None
-    """the metric, preferably of the dev split, whose mean over seeds picks the level of `over`"""
-
-    def named_metrics(self) -> Iterator[KeyFault]:
-        """Yield the metrics that the keys name, with the paths of their keys."""
-        yield from super().named_metrics()
-        if self.pick_by is not None:
-            yield ("pick_by",), self.pick_by
-
-    def over_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-        """Yield the faults of `over` and `pick_by`."""
-        yield from factor_faults(((("over", number), name) for number, name in enumerate(self.over)), factors)
-        if SEED in self.over:
-            yield ("over", self.over.index(SEED)), "a seed is not picked: remove seed from over"
-        if self.over and self.pick_by is None:
-            yield ("over",), NEEDS_PICK_BY
-        for message in pick_faults(self.pick_by, self.over):
-            yield ("pick_by",), message
-
-
-def place_of(levels: Mapping[str, Level], over: Sequence[str] = ()) -> Place:
-    """Return the levels of a cell as texts, without its seed and the factors in `over`."""
-    return tuple(level_key(level) for name, level in levels.items() if name not in (SEED, *over))
 
 
 def best_of(metric: str, values: Mapping[KeyT, Sequence[float]]) -> list[KeyT]:

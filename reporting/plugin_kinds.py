@@ -20,7 +20,6 @@ from ..studies.presentation.kinds import (
     CurveKind,
     KeyFault,
     ResultKeys,
-    TableExtras,
     TableKind,
     describe_levels,
     factor_faults,
@@ -36,7 +35,7 @@ from .curves.draw.style import DIM, TICK, line_cycle
 from .statistics.estimates import Interval
 from .subject import Observations, ResultSubject
 from .tables.differences import caption_start
-from .tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell
+from .tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, TableExtras, interval_cell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -104,7 +104,7 @@ class StudyResults:
 
     def best_table(self, points: int = 10) -> Table:
         """Return the best points of a search as a table. Raise TableError for a grid."""
-        from .kinds.points import PointsTable  # noqa: PLC0415 -- loaded where it is needed
+        from ..studies.presentation.point_keys import PointsTable  # noqa: PLC0415 -- loaded where it is needed
 
         if self.study.search is None:
             raise reporting.TableError(f"study {self.study.name} has no best points: it has no [search]")

@@ -90,7 +90,7 @@ class Snapshot:
 
     def tables(self, specs: Sequence[TableKind] | None = None, *, published: bool = True) -> list[Table]:
         """Return the tables for `specs` (default: the study's own). Raise TableError if one is invalid."""
-        from .tables.table import build_table  # noqa: PLC0415 -- loaded where it is needed
+        from .kinds import build_table  # noqa: PLC0415 -- loaded where it is needed
 
         unfinished = unfinished_of(self.study, self.store, self.outcomes["trial"].to_list())
         begun = [each.id for each in unfinished]
@@ -101,7 +101,7 @@ class Snapshot:
 
     def curves(self, specs: Sequence[CurveKind] | None = None) -> list[Curve]:
         """Return the figures for `specs` (default: the study's own). Raise CurveError if one is invalid."""
-        from .curves.curve import build_curve  # noqa: PLC0415 -- loaded where it is needed
+        from .kinds import build_curve  # noqa: PLC0415 -- loaded where it is needed
 
         return [
             build_curve(self.study, spec, self.outcomes, self.metrics if spec.needs_history else None)

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from .catalog.tasks import task_names
-from .presentation.kinds import kinds_of
+from .presentation.reader import KINDS
 from .resolve.template import TRIAL_TABLES
 from .schema.settings import DESIGNS, find_design
 from .schema.tables import all_tables
@@ -61,7 +61,7 @@ def study_schema() -> dict[str, Any]:
         "recipes": {"type": "object", "additionalProperties": {"type": "string"}},
     }
     for kind in ("table", "curve"):
-        kinds = kinds_of(kind)
+        kinds = KINDS[kind]
         choices = [*_by_kind(kind, kinds, definitions), _of_plugin("kind", kinds)]
         properties[kind] = {"type": "array", "items": {"anyOf": choices}}
     return {

@@ -17,12 +17,8 @@ from ..grammar.nodes import Dimension
 from ..plugins import PluginError, load_plugin, locate_plugin
 from .catalog.metrics import METRICS
 from .catalog.tasks import task_names
-from .presentation.kinds import (
-    CurveKind,
-    TableKind,
-    check_shown_metrics,
-    read_results,
-)
+from .presentation.kinds import CurveKind, TableKind
+from .presentation.reader import check_shown_metrics, read_results
 from .resolve.compatibility import StudyBudget
 from .resolve.costs import SizeMatch
 from .resolve.draft import Draft, check_holes, check_levels, check_recipes, read_fragments

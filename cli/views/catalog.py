@@ -35,7 +35,8 @@ from ...studies.catalog.optimisers import OPTIMIZERS, SCHEDULES
 from ...studies.catalog.samplers import SAMPLERS, SCHEDULERS
 from ...studies.catalog.tasks import TASKS, AlgorithmicTask, GeneratedTask, require_task, task_names
 from ...studies.catalog.train_parts import CALLBACKS, LOSS_TERMS
-from ...studies.presentation.kinds import PLUGIN_KINDS, Role, find_kind, kinds_of
+from ...studies.presentation.kinds import Role
+from ...studies.presentation.reader import KINDS
 from ...studies.schema.reported_metrics import task_metrics
 from ...studies.schema.search_settings import scheduler_keys
 from ...studies.schema.settings import DESIGNS, find_design
@@ -95,7 +96,7 @@ _LABEL_WIDTH = 11
 def _registry(kind: str) -> Registry[Any]:
     if kind == "designs":
         return DESIGNS
-    return PLUGIN_KINDS[_ROLES[kind]] if kind in _ROLES else REGISTRIES[kind][1]
+    return KINDS[_ROLES[kind]] if kind in _ROLES else REGISTRIES[kind][1]
 
 
 def _names(kind: str) -> Iterable[str]:
@@ -111,7 +112,7 @@ def _titles(kind: str) -> dict[str, str]:
         return {name: find_design(name).title for name in DESIGNS}
     return {  # the first line of a docstring, which may begin with `[[table]] kind = "points"`:
         name: re.sub(r"^`\[\[.*?: ", "", (model.__doc__ or "").partition("\n")[0]).removesuffix(".")
-        for name, model in kinds_of(_ROLES[kind]).items()
+        for name, model in KINDS[_ROLES[kind]].items()
     }
 
 
@@ -193,7 +194,7 @@ def describe_name(kind: str, name: str) -> NameEntry:
     elif kind == "designs":
         settings = find_design(name).settings_class
     elif kind in _ROLES:
-        settings, table = find_kind(_ROLES[kind], name), f"[[{_ROLES[kind]}]]"
+        settings, table = KINDS[_ROLES[kind]][name], f"[[{_ROLES[kind]}]]"
     else:
         table, registry = REGISTRIES[kind]
         settings = scheduler_keys(name) if kind == "schedulers" else getattr(registry[name], "settings", None)

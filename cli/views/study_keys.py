@@ -13,7 +13,8 @@ from pydantic.fields import FieldInfo
 from ...errors import nearest_hint
 from ...studies.catalog.tasks import require_task, task_names
 from ...studies.own_data.own_corpus import own_data_forms
-from ...studies.presentation.kinds import Role, kinds_of
+from ...studies.presentation.kinds import Role
+from ...studies.presentation.reader import KINDS
 from ...studies.schema.tables import all_tables
 from ...studies.text.key_synonyms import ELSEWHERE, SYNONYMS
 from ...studies.text.strict_model import (
@@ -109,7 +110,7 @@ def find_table(name: str) -> StudyTableEntry | None:
         table=_heading(table),
         summary=all_tables()[table].summary,
         keys=[each for each in _entries(lambda owner, _: owner == table) if not each.of],
-        kinds=list(kinds_of(table)) if table in ("table", "curve") else (),
+        kinds=list(KINDS[table]) if table in ("table", "curve") else (),
         examples=_EXAMPLES.get(table, ()),
         page=_PAGES.get(table, ""),
     )
@@ -172,7 +173,7 @@ def _iter_facts() -> Iterator[tuple[str, str, KeyFact]]:
         yield from (("task", task, fact) for fact in iter_keys(form, f"{key}."))
     roles: tuple[Role, ...] = ("table", "curve")
     for table in roles:
-        for kind, model in kinds_of(table).items():
+        for kind, model in KINDS[table].items():
             yield from ((table, kind, fact) for fact in iter_keys(model))
     for table, part, reader in _parts():
         common = {fact.name for fact in iter_keys(reader.base, f"{part}.")}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
@@ -11,30 +11,14 @@ from ...errors import ActivememError, describe_value, hint
 from ...studies.presentation.kinds import CurveKind
 from ...studies.schema.factors import one_line
 from ...studies.schema.settings import Level
-from ...studies.study import Study
 from ...studies.text.units import plural
 from .figure_format import FigureFormat
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from ...studies.catalog.metrics import Metric
     from ..subject import Observations, ResultSubject
     from .draw.panel import PanelLayout, Plot
     from .figure_cells import FigureCells
-
-TIME_AXES = {
-    "epoch": "Epoch",
-    "step": "Step",
-    "tokens": "Tokens",
-    "flops": "Training compute",
-    "seconds": "Training time, s",
-}
-"""The axes of a learning curve, with their titles."""
-
-INDEX_AXES = ("index", "index2")
-"""The first and the second index of a metric such as `attention[3,7]`."""
-
 
 Ticks = tuple[tuple[float, str], ...]
 """The positions on an axis that have a text, with their texts."""
@@ -255,24 +239,3 @@ def subject_curve(
         provenance=subject.provenance(trials),
         own_scales=own_scales,
     )
-
-
-def build_curve(
-    study: Study, spec: CurveKind, outcomes: pl.DataFrame, metrics: pl.DataFrame | None = None
-) -> Curve:
-    """Build the figure that `spec` describes from the results in the store.
-
-    `outcomes` has the latest attempt at each trial. `metrics` are the metrics of these trials in the store,
-    needed if `spec.needs_history`. Raises CurveError if the specification does not fit the study.
-    """
-    spec = spec.with_levels(study.design)
-    if wrong := list(spec.faults(study.design, study.paper)):
-        faults = (f"curve {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
-        raise CurveError("\n".join(faults))
-    from ..outcomes import device_fault, stale_sentences  # noqa: PLC0415 -- the keys are checked without it
-
-    if fault := device_fault(study, outcomes, spec.timed_metrics(), spec.shows):
-        raise CurveError(f"curve {spec.name}: {fault}")
-    curve = spec.curve(study, outcomes, metrics)
-    sentences = stale_sentences(study, outcomes, [name for _, name in spec.named_metrics()])
-    return replace(curve, notes=(*curve.notes, *sentences))

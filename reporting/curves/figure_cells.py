@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -21,18 +20,16 @@ from ...studies.planning.final_values import (
     trial_values,
     without_whole_dev,
 )
-from ...studies.presentation.kinds import Spread, selected_levels
+from ...studies.presentation.figure_keys import INDEX_AXES, TIME_AXES, CellFigure
+from ...studies.presentation.kinds import Spread, place_of, selected_levels
 from ...studies.presentation.metric_words import in_sentence, with_true_title
 from ...studies.resolve.trial import CellKey, Trial
 from ...studies.schema.factors import ABSENT, SEED, level_key, level_name, named_levels, one_line
 from ...studies.schema.settings import Level
 from ...studies.text.units import number_range, plural
-from ..picked_levels import MAX_LISTED, Picks, pick_cells, pick_note, place_of
+from ..picked_levels import MAX_LISTED, Picks, pick_cells, pick_note
 from ..subject import ResultSubject, final_values
-from .curve import INDEX_AXES, TIME_AXES, Axis, Content, Curve, Panel, Ticks, subject_curve
-
-if TYPE_CHECKING:
-    from .cell_figure import CellFigure
+from .curve import Axis, Content, Curve, Panel, Ticks, subject_curve
 
 SPREADS: Mapping[Spread, str] = {"sd": "± 1 s.d", "se": "± 1 standard error", "ci": "95 % t interval"}
 """The words for each kind of interval."""

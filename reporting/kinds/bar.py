@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Self
+
+import polars as pl
 
 from ...studies.catalog.published import match_published_keys, published_tables
-from ...studies.presentation.kinds import Spread
+from ...studies.presentation.figure_keys import BarFigure
 from ...studies.schema.factors import level_text
-from ..curves.cell_figure import CellFigure, grouped_values, mean_interval
+from ...studies.study import Study
+from ..curves.cell_figure import grouped_values, mean_interval
 from ..curves.curve import Axis, Bar, Content, Curve, Point
 from ..curves.draw.panel import (
     PanelLayout,
@@ -25,9 +28,8 @@ from ..curves.draw.panel import (
     row_positions,
 )
 from ..curves.draw.style import ACCENT, DIM, FAINT, INK, TICK, text_width
-
-if TYPE_CHECKING:
-    from ..curves.figure_cells import FigureCells
+from ..curves.figure_cells import FigureCells, collect_cells
+from ..subject import ResultSubject
 
 MAX_BAR_RATIO = 0.6
 """The ratio of smallest to largest value above which bars from 0 hide differences."""
@@ -36,38 +38,29 @@ MAX_BAR_RATIO = 0.6
 _GREY = "#b4b4b4"
 
 
-class BarFigure(CellFigure):
-    """`[[curve]] kind = "bar"`: a bar with the mean of a metric for every level of `x`."""
-
-    kind: Literal["bar"]
-    spread: Spread = "sd"
-    """what bands and whiskers show: standard deviation, standard error, or 95 % confidence interval"""
-    accent: Any = None
-    """the only level in colour: of `series`, or of the `x` of bars and boxes"""
-    published: str | None = None
-    """the paper's table whose numbers are drawn as diamonds"""
-
-    def make_curve(self, cells: FigureCells) -> Curve:
-        panels: list[list[Bar]] = []
-        for panel, frame in enumerate(cells.frames()):
-            values = {x: (cell, each) for x, cell, each in grouped_values(frame, "x", "cell")}
-            words = cells.placeholders(panel)
-            panels.append([])
-            for number, name in enumerate(cells.full_names(self.x)):
-                bar = Bar(name=name, text=words.get((0, number), "–"), accent=cells.accent == number)
-                if number in values:
-                    cell, each = values[number]
-                    value, low, high = mean_interval(each, self.spread, cells.metric)
-                    bar = replace(bar, text=cells.mean_text(value, cell), value=value, low=low, high=high)
-                panels[-1].append(replace(bar, published=_published(self, cells, panel=panel, x=number)))
-        every = [bar for bars in panels for bar in bars]
-        means = [bar.value for bar in every if bar.value is not None]
-        points = len(means) > 1 and min(means) > MAX_BAR_RATIO * max(means) > 0
-        notes = cells.mean_notes("Point" if points else "Bar", "whisker")
-        if any(bar.published is not None for bar in every):
-            notes.append(f"Diamonds: published, {cells.subject.study.paper} {self.published}.")
-        contents = (Bars(bars=tuple(bars), points=points) for bars in panels)
-        return cells.curve(cells.panels(contents), notes)
+def curve(spec: BarFigure, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
+    """Return the figure of bars."""
+    cells = collect_cells(spec, ResultSubject(study, spec.select, outcomes), metrics)
+    panels: list[list[Bar]] = []
+    for panel, frame in enumerate(cells.frames()):
+        values = {x: (cell, each) for x, cell, each in grouped_values(frame, "x", "cell")}
+        words = cells.placeholders(panel)
+        panels.append([])
+        for number, name in enumerate(cells.full_names(spec.x)):
+            bar = Bar(name=name, text=words.get((0, number), "–"), accent=cells.accent == number)
+            if number in values:
+                cell, each = values[number]
+                value, low, high = mean_interval(each, spec.spread, cells.metric)
+                bar = replace(bar, text=cells.mean_text(value, cell), value=value, low=low, high=high)
+            panels[-1].append(replace(bar, published=_published(spec, cells, panel=panel, x=number)))
+    every = [bar for bars in panels for bar in bars]
+    means = [bar.value for bar in every if bar.value is not None]
+    points = len(means) > 1 and min(means) > MAX_BAR_RATIO * max(means) > 0
+    notes = cells.mean_notes("Point" if points else "Bar", "whisker")
+    if any(bar.published is not None for bar in every):
+        notes.append(f"Diamonds: published, {cells.subject.study.paper} {spec.published}.")
+    contents = (Bars(bars=tuple(bars), points=points) for bars in panels)
+    return cells.curve(cells.panels(contents), notes)
 
 
 def _published(spec: BarFigure, cells: FigureCells, *, panel: int, x: int) -> float | None:
@@ -160,6 +153,3 @@ def _row(plot: Plot, bar: Bar, row: float, *, points: bool) -> None:
             end = mark + 3
     look = {"color": INK} if bar.value is not None else {"color": DIM, "style": "italic"}
     plot.write(end + 4, plot.y(row), bar.text, size=TICK, weight="bold" if bar.accent else "normal", **look)
-
-
-CURVE = BarFigure

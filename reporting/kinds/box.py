@@ -10,10 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import quantiles
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Self
+
+import polars as pl
 
 from ...studies.catalog.metrics import find_metric
-from ..curves.cell_figure import CellFigure, grouped_values
+from ...studies.presentation.figure_keys import BoxFigure
+from ...studies.study import Study
+from ..curves.cell_figure import grouped_values
 from ..curves.curve import Axis, Content, Curve, format_four_digits
 from ..curves.draw.panel import (
     PanelLayout,
@@ -26,9 +30,8 @@ from ..curves.draw.panel import (
     ticks_width,
 )
 from ..curves.draw.style import ACCENT, DIM, INK, TICK
-
-if TYPE_CHECKING:
-    from ..curves.figure_cells import FigureCells
+from ..curves.figure_cells import collect_cells
+from ..subject import ResultSubject
 
 MIN_BOX_VALUES = 10
 """The minimum number of values of a box; fewer values are drawn individually."""
@@ -37,39 +40,28 @@ MIN_BOX_VALUES = 10
 _FILL = "#dcdcdc"
 
 
-class BoxFigure(CellFigure):
-    """`[[curve]] kind = "box"`: the spread of values at every level, or at every index."""
-
-    kind: Literal["box"]
-    accent: Any = None
-    """the only level in colour: of `series`, or of the `x` of bars and boxes"""
-
-    special: ClassVar = {"x": ("index",)}
-
-    @property
-    def needs_history(self) -> bool:
-        return True
-
-    def make_curve(self, cells: FigureCells) -> Curve:
-        names = cells.full_names(self.x)
-        at, ticks = ({}, ()) if names else cells.index_positions("x")
-        panels: list[list[Box]] = []
-        for panel, frame in enumerate(cells.frames()):
-            values, words = dict(grouped_values(frame, "x")), cells.placeholders(panel)
-            if names:
-                found = [
-                    _make_box(name, number, values.get(number, ()), accent=cells.accent == number)
-                    for number, name in enumerate(names)
-                ]
-                found = [box if box.n else replace(box, text=words.get((0, box.at), "–")) for box in found]
-            else:
-                found = [_make_box(str(x), at[x], each, accent=False) for x, each in values.items()]
-            panels.append(sorted(found, key=lambda box: box.at))
-        return cells.curve(
-            cells.panels(Boxes(boxes=tuple(boxes), rows=bool(names)) for boxes in panels),
-            cells.nothing or _notes(self, [box.n for boxes in panels for box in boxes if box.n]),
-            ticks=ticks,
-        )
+def curve(spec: BoxFigure, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
+    """Return the figure of box plots."""
+    cells = collect_cells(spec, ResultSubject(study, spec.select, outcomes), metrics)
+    names = cells.full_names(spec.x)
+    at, ticks = ({}, ()) if names else cells.index_positions("x")
+    panels: list[list[Box]] = []
+    for panel, frame in enumerate(cells.frames()):
+        values, words = dict(grouped_values(frame, "x")), cells.placeholders(panel)
+        if names:
+            found = [
+                _make_box(name, number, values.get(number, ()), accent=cells.accent == number)
+                for number, name in enumerate(names)
+            ]
+            found = [box if box.n else replace(box, text=words.get((0, box.at), "–")) for box in found]
+        else:
+            found = [_make_box(str(x), at[x], each, accent=False) for x, each in values.items()]
+        panels.append(sorted(found, key=lambda box: box.at))
+    return cells.curve(
+        cells.panels(Boxes(boxes=tuple(boxes), rows=bool(names)) for boxes in panels),
+        cells.nothing or _notes(spec, [box.n for boxes in panels for box in boxes if box.n]),
+        ticks=ticks,
+    )
 
 
 def _notes(spec: BoxFigure, counts: Sequence[int]) -> Iterator[str]:
@@ -229,6 +221,3 @@ def _hover(plot: Plot, box: Box, curve: Curve, at: float, *, upright: bool) -> N
             plot.hover(plot.x(at), plot.y(value), words, height=plot.y(length) - plot.y(0))
         else:
             plot.hover(plot.x(value), plot.y(at), words, width=plot.x(length) - plot.x(0))
-
-
-CURVE = BoxFigure

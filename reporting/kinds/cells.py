@@ -2,229 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+import polars as pl
 
-from pydantic import Field, field_validator
-
-from ...errors import nearest_hint
-from ...studies.catalog.metrics import (
-    METRICS,
-    METRICS_AND_COSTS,
-    direction_faults,
-    metric_family,
-    pick_faults,
-    unknown_metric,
-)
-from ...studies.catalog.published import published_faults, published_tables
-from ...studies.presentation.changes import CHANGES, change_faults, unselected_baseline_faults
-from ...studies.presentation.kinds import (
-    KeyFault,
-    Spread,
-    TableExtras,
-    TableKind,
-    column_text,
-    factor_faults,
-    find_levels,
-    level_name_fault,
-    metric_faults,
-    mixed_levels_fault,
-    select_faults,
-    selected_levels,
-)
-from ...studies.schema.design import Design
-from ...studies.schema.factors import SEED, level_text
-from ...studies.schema.settings import Level, Names, NonEmptyNames
-from ...studies.text.strict_model import StrictModel
-from ...studies.text.toml_positions import KeyPath
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from ...studies.study import Study
-    from ..tables.cells import TableCells
-    from ..tables.table import Table
+from ...studies.presentation.kinds import TableKind
+from ...studies.presentation.table_keys import CellsTable
+from ...studies.study import Study
+from ..tables.cells import TableCells
+from ..tables.table import Table, TableExtras
 
 
-class PublishedSpec(StrictModel):
-    """The value of the key `published`: the paper's table to compare with.
-
-    `rows` and `columns` have the paper's names where they differ from this table's names.
-    """
-
-    table: str | None = None
-    """the paper's table (default: the one with this table's name)"""
-    rows: dict[str, str] = Field(default={})
-    """the paper's names of rows, by level; needed where equal blocks do not determine them"""
-    columns: dict[str, str] = Field(default={})
-    """the paper's names of columns, by level, metric or `"metric:level"`"""
+def table(spec: CellsTable, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
+    """Return the table of cells."""
+    return TableCells(study=study, spec=spec, outcomes=outcomes, extras=extras).table()
 
 
-class CellsTable(TableKind):
-    """`[[table]]` of the kind "cells": a factor as rows, and another factor or metrics as columns."""
-
-    kind: Literal["cells"] = "cells"
-    """a table of cells, with these keys; other kinds have other keys"""
-    rows: str
-    """the factor whose levels are rows, or `"changes"`: the baseline, and cells named by their difference
-    from it"""
-    columns: str | None = None
-    """the factor whose levels are columns (default: the metrics are the columns)"""
-    value: NonEmptyNames
-    """a metric or a cost, or a list of them, shown side by side"""
-    published: PublishedSpec = PublishedSpec()
-    """the paper's table by name, or a table with these keys"""
-    spread: Spread = "sd"
-    """the spread after the centre: standard deviation, standard error, or 95 % confidence interval"""
-    best: Literal["shown", "test"] = "shown"
-    """which values are bold: all that are printed like the best, or all of several seeds that a test does not
-    find worse than the best"""
-    baseline: Any = None
-    """the row to which all other rows are compared; for `changes`, factor levels that differ from the study's
-    baseline"""
-    over: Names = ()
-    """factors over which a cell is aggregated, besides its seeds"""
-    pick_by: str | None = None
-    """the metric, preferably of the dev split, whose mean over seeds picks the level of `over` in each cell
-    (default: a cell shows the mean over all levels)"""
-    otherwise: str | None = None
-    """a metric shown in parentheses in cells without a `value`"""
-    untrained: dict[str, Annotated[float, Field(allow_inf_nan=False)]] = Field(default={})
-    """by metric, the value that counts as trained; a footnote counts a cell's trainings that end worse"""
-    digits: dict[str, Annotated[int, Field(ge=0, le=12)]] = Field(default={})
-    """decimals by metric (default: the metric's own)"""
-
-    @field_validator("published", mode="before", json_schema_input_type=str | PublishedSpec)
-    @classmethod
-    def expand_table_name(cls, table: object) -> object:
-        """Convert `published = "NAME"` to the long form `published = { table = "NAME" }`."""
-        return {"table": table} if isinstance(table, str) else table
-
-    @property
-    def published_table(self) -> str:
-        return self.published.table or self.name
-
-    def named_metrics(self) -> Iterator[KeyFault]:
-        yield from super().named_metrics()
-        for key, name in (("otherwise", self.otherwise), ("pick_by", self.pick_by)):
-            if name is not None:
-                yield (key,), name
-        for name in self.untrained:
-            yield ("untrained", name), name
-
-    def with_levels(self, design: Design) -> Self:
-        """Replace the names of levels in this table's keys, as in `baseline`, by the levels, in a copy."""
-        found, known = super().with_levels(design), design.known_levels
-        row_texts, column_texts = (
-            tuple(map(level_text, known.get(name or "", ()))) for name in (self.rows, self.columns)
-        )
-        baseline, published = found.baseline, self.published
-        if isinstance(self.baseline, Mapping):
-            baseline = {
-                name: find_levels(level, known.get(name, ())) for name, level in self.baseline.items()
-            }
-        rows = {find_levels(name, row_texts): their for name, their in published.rows.items()}
-        columns = {column_text(name, column_texts): their for name, their in published.columns.items()}
-        published = published.model_copy(update={"rows": rows, "columns": columns})
-        return found.model_copy(update={"baseline": baseline, "published": published})
-
-    def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        """Return the faults of this table's keys in a study. Levels that overrides removed are no faults."""
-        factors = design.known_levels
-        faults = [*_factor_faults(self, factors), *select_faults(self.select, factors)]
-        levels = factors if faults else selected_levels(self.select, factors)
-        if self.rows == CHANGES:
-            faults += change_faults(self, design)
-            if not faults:
-                faults += unselected_baseline_faults(self, design)
-        elif not faults:
-            # a cell must not mix levels of a factor that the table does not show
-            shown = [name for name in (self.rows, self.columns, *self.over) if name is not None]
-            if mixed := mixed_levels_fault(shown, self.select, design, over_hint="average them: over = {}"):
-                faults.append((("rows" if self.columns is None else "columns",), mixed))
-        known = (self.columns is None or self.columns in factors) and self.rows in factors
-        if known and self.baseline is not None:
-            message = level_name_fault(self.baseline, levels[self.rows], self.rows)
-            faults += [(("baseline",), message)] if message else []
-        return [*faults, *_metric_faults(self), *_published_faults(self, factors, paper)]
-
-    def cells(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> TableCells:
-        from ..tables.cells import TableCells  # noqa: PLC0415 -- the keys are checked without it
-
-        return TableCells(study=study, spec=self, outcomes=outcomes, extras=extras)
-
-    def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
-        return self.cells(study, outcomes, extras).table()
-
-
-def _factor_faults(spec: CellsTable, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-    named: list[tuple[KeyPath, str]] = [(("rows",), spec.rows)]
-    named += [] if spec.columns is None else [(("columns",), spec.columns)]
-    named += [(("over", number), factor) for number, factor in enumerate(spec.over)]
-    for path, message in factor_faults(named, factors, {"rows": (CHANGES,)}):
-        family = next((name for name in spec.value if name in METRICS and METRICS[name].index_titles), None)
-        is_index = path == ("columns",) and family is not None
-        hint = f'; to show several metrics, leave out columns: value = ["{family}[40]", "{family}[80]"]'
-        yield path, message + (hint if is_index else "")
-    if SEED in spec.over:
-        yield ("over", spec.over.index(SEED)), "every cell already averages its seeds: remove seed from over"
-
-
-def _metric_faults(spec: CellsTable) -> Iterator[KeyFault]:
-    yield from metric_faults(spec.value, spec.digits, [spec.otherwise] if spec.otherwise else [])
-    for name in spec.untrained:
-        if metric_family(name) not in METRICS_AND_COSTS:
-            yield ("untrained",), unknown_metric(name)
-        yield from direction_faults("untrained", name)
-    for message in pick_faults(spec.pick_by, spec.over):
-        yield ("pick_by",), message
-    path: KeyPath = ("otherwise",)
-    if spec.otherwise is None:
-        return
-    if metric_family(spec.otherwise) not in METRICS_AND_COSTS:
-        yield path, unknown_metric(spec.otherwise)
-    if spec.pick_by:
-        yield from direction_faults("otherwise", spec.otherwise)
-    if spec.otherwise in spec.value:
-        yield path, f"expected a metric that is not in value, got '{spec.otherwise}'"
-    if len(spec.value) > 1:
-        yield path, f"expected a single metric in value together with otherwise, got {len(spec.value)}"
-    if spec.baseline is not None:
-        yield path, "otherwise cannot be combined with baseline: remove one of them"
-
-
-def _published_faults(
-    spec: CellsTable, factors: Mapping[str, tuple[Level, ...]], paper: str | None
-) -> Iterator[KeyFault]:
-    """Yield a fault if `published` names an unknown table, or a row or column that does not exist.
-
-    A row or column must exist in both tables. The published table's name defaults to the name of our table.
-    The published table must exist if the keys name rows or columns. Names of rows and columns are checked
-    only if the table is known.
-    """
-    if spec.published.table is None and not spec.published.rows and not spec.published.columns:
-        return
-    tables = {name: table for (known, name), table in published_tables().items() if known == paper}
-    yield from published_faults(spec.published_table, paper)
-    if spec.published_table not in tables or spec.rows not in factors:
-        return
-    table, columns = tables[spec.published_table], list(spec.value)
-    if spec.columns is not None and spec.columns in factors:
-        texts = [level_text(level) for level in factors[spec.columns]]
-        columns += [*texts, *(f"{name}:{text}" for name in spec.value for text in texts)]
-    rows = list(map(level_text, factors[spec.rows]))
-    sides = (
-        ("row", spec.published.rows, rows, table.rows),
-        ("column", spec.published.columns, columns, table.columns),
-    )
-    for side, names, ours, theirs in sides:
-        for our, their in names.items():
-            path = ("published", f"{side}s", our)
-            if our not in ours:
-                yield path, f"no {side} '{our}'{nearest_hint(our, ours)}"
-            if their not in theirs:
-                unknown = f"{table.paper} {table.name} has no {side} '{their}'"
-                yield path, unknown + nearest_hint(their, theirs)
-
-
-TABLE = CellsTable
+def find_cells(
+    spec: TableKind, study: Study, outcomes: pl.DataFrame, extras: TableExtras
+) -> TableCells | None:
+    """Return the values and tests behind a table of cells; None for other kinds."""
+    if not isinstance(spec, CellsTable):
+        return None
+    return TableCells(study=study, spec=spec, outcomes=outcomes, extras=extras)

@@ -6,21 +6,23 @@ one scale. A cell without a value is white and shows the reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import ClassVar, Self
+
+import polars as pl
 
 from ...studies.catalog.metrics import find_metric
-from ...studies.presentation.kinds import KeyFault
+from ...studies.presentation.figure_keys import INDEX_AXES, HeatFigure
 from ...studies.schema.factors import short_level_names
-from ..curves.cell_figure import CellFigure, grouped_values
-from ..curves.curve import INDEX_AXES, Content, Curve
+from ...studies.study import Study
+from ..curves.cell_figure import grouped_values
+from ..curves.curve import Content, Curve
 from ..curves.draw.panel import PanelLayout, Plot, Scale, label_rows, measure_names
 from ..curves.draw.style import DIM, INK, TICK, text_width
+from ..curves.figure_cells import FigureCells, collect_cells
 from ..statistics.estimates import mean
-
-if TYPE_CHECKING:
-    from ..curves.figure_cells import FigureCells
+from ..subject import ResultSubject
 
 MAX_LABELLED_ROWS, MAX_LABELLED_COLUMNS = 48, 12
 """The maximum number of rows and of columns for which cells show numbers."""
@@ -30,56 +32,42 @@ _STEEP = 55  # angle in degrees of names wider than their columns
 _MAX_SIDE = 240.0  # largest size of a map without numbers
 
 
-class HeatFigure(CellFigure):
-    """`[[curve]] kind = "heat"`: a heat map of a metric's mean. Each axis shows a factor or an index."""
-
-    kind: Literal["heat"]
-    y: str | None = None
-    """the rows of the heat map; its columns are `x`"""
-
-    special: ClassVar = {"x": INDEX_AXES, "y": INDEX_AXES}
-
-    def key_faults(self) -> Iterator[KeyFault]:
-        yield from super().key_faults()
-        if self.y is None:
-            yield (), "missing key 'y'"
-
-    def make_curve(self, cells: FigureCells) -> Curve:
-        (rows, row_names), (columns, column_names) = _axis(cells, "y"), _axis(cells, "x")
-        has_index = not {*INDEX_AXES}.isdisjoint(self.roles.values())
-        frames, noted = cells.frames(), cells.second_metric()
-        means = [
-            {(y, x): mean(values) for y, x, values in grouped_values(frame, "y", "x")} for frame in frames
-        ]
-        every = [value for each in means for value in each.values()] or [0.0]
-        ends = [(end, cells.metric.format(end)) for end in (min(every), max(every))]
-        contents: list[Matrix] = []
-        for panel, found in enumerate(means):
-            texts = {} if has_index else cells.placeholders(panel)
-            places = frames[panel].select("y", "x", "cell").unique().iter_rows()
-            texts |= {(y, x): cells.mean_text(found[y, x], cell) for y, x, cell in places}
-            marked = {str(index) for index in noted.get(panel, {})} if self.x == INDEX_AXES[-1] else set()
-            contents.append(
-                Matrix(
-                    rows=tuple(row_names),
-                    columns=tuple(column_names),
-                    values=tuple(tuple(found.get((y, x)) for x in columns) for y in rows),
-                    texts=tuple(tuple(texts.get((y, x), "–") for x in columns) for y in rows),
-                    ends=(ends[0], ends[1]),
-                    pairs=tuple(number for number, x in enumerate(columns) if str(x) in marked),
-                )
+def curve(spec: HeatFigure, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
+    """Return the heat maps."""
+    cells = collect_cells(spec, ResultSubject(study, spec.select, outcomes), metrics)
+    (rows, row_names), (columns, column_names) = _axis(cells, "y"), _axis(cells, "x")
+    has_index = not {*INDEX_AXES}.isdisjoint(spec.roles.values())
+    frames, noted = cells.frames(), cells.second_metric()
+    means = [{(y, x): mean(values) for y, x, values in grouped_values(frame, "y", "x")} for frame in frames]
+    every = [value for each in means for value in each.values()] or [0.0]
+    ends = [(end, cells.metric.format(end)) for end in (min(every), max(every))]
+    contents: list[Matrix] = []
+    for panel, found in enumerate(means):
+        texts = {} if has_index else cells.placeholders(panel)
+        places = frames[panel].select("y", "x", "cell").unique().iter_rows()
+        texts |= {(y, x): cells.mean_text(found[y, x], cell) for y, x, cell in places}
+        marked = {str(index) for index in noted.get(panel, {})} if spec.x == INDEX_AXES[-1] else set()
+        contents.append(
+            Matrix(
+                rows=tuple(row_names),
+                columns=tuple(column_names),
+                values=tuple(tuple(found.get((y, x)) for x in columns) for y in rows),
+                texts=tuple(tuple(texts.get((y, x), "–") for x in columns) for y in rows),
+                ends=(ends[0], ends[1]),
+                pairs=tuple(number for number, x in enumerate(columns) if str(x) in marked),
             )
-        panels = cells.panels(contents)
-        mark, diverged = ("Number", "*") if contents[0].is_readable else ("Shade", "Some shades")
-        notes = cells.mean_notes(mark, diverged=diverged)
-        if noted:
-            title = find_metric(find_metric(self.value).noted).title
-            names = [" ".join(filter(None, (panel.row, panel.title))) for panel in panels]
-            parts = (f"{names[panel]} {', '.join(each.values())}".strip() for panel, each in noted.items())
-            if any(content.pairs for content in contents):
-                notes.append("A line below two columns marks a pair in this list.")
-            notes.append(f"{title}: {'; '.join(parts)}.")
-        return cells.curve(panels, notes)
+        )
+    panels = cells.panels(contents)
+    mark, diverged = ("Number", "*") if contents[0].is_readable else ("Shade", "Some shades")
+    notes = cells.mean_notes(mark, diverged=diverged)
+    if noted:
+        title = find_metric(find_metric(spec.value).noted).title
+        names = [" ".join(filter(None, (panel.row, panel.title))) for panel in panels]
+        parts = (f"{names[panel]} {', '.join(each.values())}".strip() for panel, each in noted.items())
+        if any(content.pairs for content in contents):
+            notes.append("A line below two columns marks a pair in this list.")
+        notes.append(f"{title}: {'; '.join(parts)}.")
+    return cells.curve(panels, notes)
 
 
 def _axis(cells: FigureCells, role: str) -> tuple[Sequence[object], Sequence[str]]:
@@ -201,6 +189,3 @@ def _names(plot: Plot, content: Matrix, curve: Curve) -> None:
                 plot.write(-4, plot.y(len(content.rows) - 1 - y), name, size=TICK, ha="right")
         plot.write(-4, -plot.layout.bottom + 4, curve.y.title, size=TICK, color=DIM, ha="right")
     plot.write(plot.width, -plot.layout.bottom + 4, curve.x.title, size=TICK, color=DIM, ha="right")
-
-
-CURVE = HeatFigure

@@ -8,16 +8,17 @@ names are moved apart, and a thin leader connects a moved name to its line.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import Self
 
-from ...studies.presentation.kinds import KeyFault, selected_levels
-from ...studies.schema.design import Design
+import polars as pl
+
+from ...studies.presentation.figure_keys import INDEX_AXES, LineFigure
 from ...studies.schema.factors import level_text
-from ...studies.text.strict_model import format_value
-from ..curves.cell_figure import SeriesFigure, grouped_values, mean_interval
-from ..curves.curve import INDEX_AXES, TIME_AXES, Content, Curve, Line, Panel, Point, Ticks
+from ...studies.study import Study
+from ..curves.cell_figure import grouped_values, mean_interval
+from ..curves.curve import Content, Curve, Line, Panel, Point, Ticks
 from ..curves.draw.panel import PanelLayout, Plot, layout_points, spread_labels
 from ..curves.draw.style import (
     ACCENT,
@@ -32,9 +33,8 @@ from ..curves.draw.style import (
     line_strokes,
     text_width,
 )
-
-if TYPE_CHECKING:
-    from ..curves.figure_cells import FigureCells
+from ..curves.figure_cells import FigureCells, collect_cells
+from ..subject import ResultSubject
 
 MAX_LINES = 5
 """The maximum number of lines in one panel; if there are more, each line gets a panel, with the other lines
@@ -47,61 +47,51 @@ _NAME = 8.0  # gap from the plot to a name
 _LINE = 9.5  # gap between names
 
 
-class LineFigure(SeriesFigure):
-    """`[[curve]] kind = "line"`: lines of mean values, each with a band that shows the spread."""
-
-    kind: Literal["line"]
-
-    special: ClassVar = {"x": (*TIME_AXES, "index")}
-
-    def drawn_faults(self, design: Design) -> Iterator[KeyFault]:
-        levels = selected_levels(self.select, design.factors).get(self.x, ())
-        if words := [format_value(level) for level in levels if isinstance(level, str | bool)]:
-            yield ("x",), f"expected a factor whose levels are numbers, got {', '.join(words)}"
-        yield from super().drawn_faults(design)
-
-    def make_curve(self, cells: FigureCells) -> Curve:
-        names, (at, ticks) = cells.full_names(self.series), self._positions(cells)
-        panels: list[tuple[Line, ...]] = []
-        for frame in cells.frames():
-            found: dict[int, list[Point]] = {}
-            for series, x, cell, values in grouped_values(frame, "series", "x", "cell"):
-                value, low, high = mean_interval(values, self.spread, cells.metric)
-                lost = cells.diverged[cell]
-                point = Point(x=at[x], y=value, low=low, high=high, n=len(values), diverged=lost)
-                found.setdefault(series, []).append(point)
-            panels.append(
-                tuple(
-                    Line(
-                        name=names[series] if names else "",
-                        number=series,
-                        points=tuple(sorted(points, key=lambda point: point.x)),
-                        accent=cells.accent == series,
-                    )
-                    for series, points in sorted(found.items())
+def curve(spec: LineFigure, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
+    """Return the figure of lines."""
+    cells = collect_cells(spec, ResultSubject(study, spec.select, outcomes), metrics)
+    names, (at, ticks) = cells.full_names(spec.series), _positions(spec, cells)
+    panels: list[tuple[Line, ...]] = []
+    for frame in cells.frames():
+        found: dict[int, list[Point]] = {}
+        for series, x, cell, values in grouped_values(frame, "series", "x", "cell"):
+            value, low, high = mean_interval(values, spec.spread, cells.metric)
+            lost = cells.diverged[cell]
+            point = Point(x=at[x], y=value, low=low, high=high, n=len(values), diverged=lost)
+            found.setdefault(series, []).append(point)
+        panels.append(
+            tuple(
+                Line(
+                    name=names[series] if names else "",
+                    number=series,
+                    points=tuple(sorted(points, key=lambda point: point.x)),
+                    accent=cells.accent == series,
                 )
+                for series, points in sorted(found.items())
             )
-        notes = [*cells.mean_notes("Line", "band", diverged="Hollow"), *cells.lost_note()]
-        if len(panels) > 1:
-            made = cells.panels(Lines(lines=lines) for lines in panels)
-        else:
-            made = _panels_of(panels[0])
-            if len(made) > 1:
-                accented = [f"; in colour: {line.name}" for line in panels[0] if line.accent]
-                notes.append(f"Grey: the other panels' lines{''.join(accented)}.")
-        # what a loss can reach, and what training costs, depend on the task
-        own_scales = self.panels == "task" and self.rows is None and cells.metric.higher_is_better is False
-        return cells.curve(made, notes, ticks=ticks, own_scales=own_scales and len(panels) > 1)
+        )
+    notes = [*cells.mean_notes("Line", "band", diverged="Hollow"), *cells.lost_note()]
+    if len(panels) > 1:
+        made = cells.panels(Lines(lines=lines) for lines in panels)
+    else:
+        made = _panels_of(panels[0])
+        if len(made) > 1:
+            accented = [f"; in colour: {line.name}" for line in panels[0] if line.accent]
+            notes.append(f"Grey: the other panels' lines{''.join(accented)}.")
+    # what a loss can reach, and what training costs, depend on the task
+    own_scales = spec.panels == "task" and spec.rows is None and cells.metric.higher_is_better is False
+    return cells.curve(made, notes, ticks=ticks, own_scales=own_scales and len(panels) > 1)
 
-    def _positions(self, cells: FigureCells) -> tuple[Mapping[object, float], Ticks]:
-        """Return the positions of the entries of the column `x` on the horizontal axis, and its ticks."""
-        if self.is_course:
-            return {x: float(x) for x in cells.frame["x"].unique()}, ()
-        if self.x in INDEX_AXES:
-            return cells.index_positions("x")
-        numbers = [float(level) for level in cells.levels[self.x]]
-        texts = map(level_text, cells.levels[self.x])
-        return dict(enumerate(numbers)), tuple(sorted(zip(numbers, texts, strict=True)))
+
+def _positions(spec: LineFigure, cells: FigureCells) -> tuple[Mapping[object, float], Ticks]:
+    """Return the positions of the entries of the column `x` on the horizontal axis, and its ticks."""
+    if spec.is_course:
+        return {x: float(x) for x in cells.frame["x"].unique()}, ()
+    if spec.x in INDEX_AXES:
+        return cells.index_positions("x")
+    numbers = [float(level) for level in cells.levels[spec.x]]
+    texts = map(level_text, cells.levels[spec.x])
+    return dict(enumerate(numbers)), tuple(sorted(zip(numbers, texts, strict=True)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +189,3 @@ def _line(plot: Plot, line: Line, stroke: Stroke, *, marked: bool = False) -> No
     lost = [point for point in line.points if point.diverged]
     for point in lost if marked else lost[-1:]:
         plot.mark(point, size=4.2, face="white", edge=color)
-
-
-CURVE = LineFigure

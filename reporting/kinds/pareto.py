@@ -6,72 +6,52 @@ last cell of its series. If possible, it covers no dot and no other name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import Literal, Self
 
-from ...errors import nearest_hint
-from ...studies.catalog.metrics import METRICS_AND_COSTS, direction_faults
-from ...studies.presentation.kinds import KeyFault
-from ...studies.schema.settings import Level
-from ..curves.cell_figure import SeriesFigure, grouped_values, mean_interval
+import polars as pl
+
+from ...studies.catalog.metrics import METRICS_AND_COSTS
+from ...studies.presentation.figure_keys import ParetoFigure
+from ...studies.study import Study
+from ..curves.cell_figure import grouped_values, mean_interval
 from ..curves.curve import Content, Curve, Line, Point
 from ..curves.draw.panel import PanelLayout, Plot, layout_points, place_labels
 from ..curves.draw.style import ACCENT, DIM, FAINT, INK, TEXT, TICK, crop_names, text_width
+from ..curves.figure_cells import collect_cells
 from ..statistics.estimates import mean
-
-if TYPE_CHECKING:
-    from ..curves.figure_cells import FigureCells
+from ..subject import ResultSubject
 
 _DOT = 3.5  # the size of a mark
 _PAPER = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.5}  # behind a name
 
 
-class ParetoFigure(SeriesFigure):
-    """`[[curve]] kind = "pareto"`: the result of every cell against its cost."""
-
-    kind: Literal["pareto"]
-
-    special: ClassVar = {"x": tuple(METRICS_AND_COSTS)}
-    marks_cells: ClassVar = True
-
-    def named_metrics(self) -> Iterator[KeyFault]:
-        yield from super().named_metrics()
-        yield ("x",), self.x
-
-    def key_faults(self) -> Iterator[KeyFault]:
-        yield from super().key_faults()
-        yield from direction_faults("value", self.value)
-
-    def role_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-        if self.x not in METRICS_AND_COSTS:
-            hint = nearest_hint(self.x, METRICS_AND_COSTS)
-            yield ("x",), f"expected a cost or a metric, got '{self.x}'{hint}"
-        yield from super().role_faults(factors)
-
-    def make_curve(self, cells: FigureCells) -> Curve:
-        cost = METRICS_AND_COSTS.get(self.x)
-        signs = 1 if cost and cost.higher_is_better else -1, 1 if cells.metric.higher_is_better else -1
-        contents, names = list[Cloud](), cells.full_names(self.series)
-        for frame in cells.frames():
-            found: dict[tuple[str, bool], list[Point]] = {}
-            for series, cell, values in grouped_values(frame, "series", "cell", of=("x", "value")):
-                name = names[series] if names else cells.cell_name(cell, (self.panels, self.rows))
-                xs, ys = zip(*values, strict=True)
-                value, low, high = mean_interval(ys, self.spread, cells.metric)
-                x, lost = mean(sorted(xs)), cells.diverged[cell]
-                point = Point(x=x, y=value, low=low, high=high, n=len(ys), diverged=lost)
-                found.setdefault((name, cells.accent == series), []).append(point)
-            lines = tuple(
-                Line(name=name, points=tuple(sorted(points, key=lambda point: point.x)), accent=accent)
-                for (name, accent), points in found.items()
-            )
-            sound = [point for points in found.values() for point in points if not point.diverged]
-            front = pareto_front(sound, signs)
-            contents.append(Cloud(lines=lines, front=front, steps="post" if signs[0] < 0 else "pre"))
-        steps = ["Steps: the Pareto front."] if any(len(each.front) > 1 for each in contents) else []
-        notes = cells.mean_notes("Point", "whisker", diverged="Cross, never on the front")
-        return cells.curve(cells.panels(contents), [*notes, *steps, *cells.lost_note()])
+def curve(spec: ParetoFigure, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
+    """Return the figure of results against costs."""
+    cells = collect_cells(spec, ResultSubject(study, spec.select, outcomes), metrics)
+    cost = METRICS_AND_COSTS.get(spec.x)
+    signs = 1 if cost and cost.higher_is_better else -1, 1 if cells.metric.higher_is_better else -1
+    contents, names = list[Cloud](), cells.full_names(spec.series)
+    for frame in cells.frames():
+        found: dict[tuple[str, bool], list[Point]] = {}
+        for series, cell, values in grouped_values(frame, "series", "cell", of=("x", "value")):
+            name = names[series] if names else cells.cell_name(cell, (spec.panels, spec.rows))
+            xs, ys = zip(*values, strict=True)
+            value, low, high = mean_interval(ys, spec.spread, cells.metric)
+            x, lost = mean(sorted(xs)), cells.diverged[cell]
+            point = Point(x=x, y=value, low=low, high=high, n=len(ys), diverged=lost)
+            found.setdefault((name, cells.accent == series), []).append(point)
+        lines = tuple(
+            Line(name=name, points=tuple(sorted(points, key=lambda point: point.x)), accent=accent)
+            for (name, accent), points in found.items()
+        )
+        sound = [point for points in found.values() for point in points if not point.diverged]
+        front = pareto_front(sound, signs)
+        contents.append(Cloud(lines=lines, front=front, steps="post" if signs[0] < 0 else "pre"))
+    steps = ["Steps: the Pareto front."] if any(len(each.front) > 1 for each in contents) else []
+    notes = cells.mean_notes("Point", "whisker", diverged="Cross, never on the front")
+    return cells.curve(cells.panels(contents), [*notes, *steps, *cells.lost_note()])
 
 
 def pareto_front(points: Sequence[Point], signs: tuple[int, int]) -> tuple[Point, ...]:
@@ -138,6 +118,3 @@ def _names(plot: Plot, content: Cloud) -> None:
     for line, (x, y, side) in zip(named, spots, strict=True):
         weight = "bold" if line.accent else "normal"
         plot.write(x, y, names[line.name], ha=side, weight=weight, bbox=_PAPER)
-
-
-CURVE = ParetoFigure

@@ -10,26 +10,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import ClassVar, Literal, Self
+from typing import Self
 
 import polars as pl
-from pydantic import Field
 
-from ...errors import nearest_hint
-from ...studies.catalog.metrics import METRICS_AND_COSTS, Metric, find_metric, metric_family
+from ...studies.catalog.metrics import Metric, find_metric
 from ...studies.planning.final_values import ValueStatus
-from ...studies.presentation.kinds import (
-    CurveKind,
-    KeyFault,
-    Spread,
-    TableExtras,
-    TableKind,
-    metric_faults,
-)
 from ...studies.presentation.metric_words import difference_sentence, with_true_title
-from ...studies.schema.design import Design
+from ...studies.presentation.point_keys import PointsFigure, PointsTable
 from ...studies.schema.factors import filled_levels, level_name, one_line, value_name
-from ...studies.schema.settings import Level, Names
+from ...studies.schema.settings import Level
 from ...studies.searches.points import FoundPoint, SearchPoints, comparison_note, find_points
 from ...studies.searches.words import over_limit_sentence
 from ...studies.study import Study
@@ -43,7 +33,7 @@ from ..search.promotion import RECIPE, find_baseline, outer_names
 from ..statistics.estimates import estimate
 from ..tables.cells import metric_head, spread_texts
 from ..tables.differences import SPREADS, caption_start, note_unlearnt
-from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Table, number_cell
+from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Table, TableExtras, number_cell
 from .pareto import Cloud, pareto_front
 from .scaling import against
 
@@ -52,77 +42,55 @@ SEEDS = "n"
 
 PARAMETERS = "parameters"
 
-HISTORY_AXES = ("points", "hours")
-"""The horizontal axes of figures that show the points of a search in the order of training."""
-
 _SECONDS_PER_HOUR = 3600.0
 _NAME = 8.0  # from the plot to a name
 
 
-class PointsTable(TableKind):
-    """`[[table]] kind = "points"`: the best points of a search, the best first."""
-
-    kind: Literal["points"]
-    value: Names = ()
-    """metrics and costs (default: the objectives, limited quantities, and parameters)"""
-    points: int = Field(default=10, ge=1, le=1000)
-    """the number of points in the table"""
-    spread: Spread = "sd"
-    """the spread after a mean over seeds: standard deviation, standard error, or 95 % confidence interval"""
-    show: Literal["values", "recipe"] = "values"
-    """how a point is described: by the values of its dimensions, or by its recipe"""
-
-    of_search: ClassVar = True
-    select: ClassVar = {}  # pyright: ignore[reportIncompatibleVariableOverride] -- points have no cells
-
-    def faults(self, design: Design, paper: str | None) -> Iterator[KeyFault]:
-        yield from metric_faults(self.value)
-
-    def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
-        found = find_points(study, outcomes, (*self.value, PARAMETERS))
-        own = (each.name for each in (*found.goals, *found.bounds))
-        names = self.value or tuple(dict.fromkeys([*own, PARAMETERS]))
-        settings = [trial.settings for trial in found.trained]
-        sought = {goal.name: goal.sign > 0 for goal in found.goals}  # the direction that the search optimises
-        known = {name: find_metric(name) for name in names}
-        named = [
-            with_true_title(replace(each, higher_is_better=sought.get(name, each.higher_is_better)), settings)
-            for name, each in known.items()
-        ]
-        metrics, shown = [metric for metric, _ in named], found.ranked()[: self.points]
-        described = _described(study, self, shown)
-        best: dict[str, str] = {}  # the text of the best mean of each metric
-        for metric in metrics:
-            means = [value for point in shown if (value := point.mean(metric.name)) is not None]
-            better = max if metric.higher_is_better else min
-            is_ranked = bool(means) and metric.higher_is_better is not None
-            best[metric.name] = metric.format(better(means)) if is_ranked else ""
-        columns = (*(metric.name for metric in metrics), SEEDS, *described)
-        table = Table(
-            name=self.name,
-            caption=tuple(_sentences(study, self, found, metrics)),
-            corner="rank",
-            rows=tuple(str(number) for number in range(1, len(shown) + 1)),
-            columns=(*(metric_head(*each) for each in named), SEEDS, *map(one_line, described)),
-            cells=tuple(
-                (
-                    *(_measured(point, metric, self, best[metric.name]) for metric in metrics),
-                    number_cell(point.seeds, str(point.seeds)),
-                    *(_value(values[number]) for values in described.values()),
-                )
-                for number, point in enumerate(shown)
-            ),
-            footnotes=(),
-            provenance=provenance([trial.id for trial in found.trained], outcomes),
-            keys=tuple(ColumnKey(metric=name, level="") for name in columns),
-            spread=self.spread,
-        )
-        every = range(len(shown))
-        columns_of_task = (
-            (metric.name, settings[0], [(row, number) for row in every])
-            for number, metric in enumerate(metrics)
-        )
-        return note_unlearnt(table, columns_of_task) if shown else table
+def table(spec: PointsTable, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
+    """Return the table of a search's best points."""
+    found = find_points(study, outcomes, (*spec.value, PARAMETERS))
+    own = (each.name for each in (*found.goals, *found.bounds))
+    names = spec.value or tuple(dict.fromkeys([*own, PARAMETERS]))
+    settings = [trial.settings for trial in found.trained]
+    sought = {goal.name: goal.sign > 0 for goal in found.goals}  # the direction that the search optimises
+    known = {name: find_metric(name) for name in names}
+    named = [
+        with_true_title(replace(each, higher_is_better=sought.get(name, each.higher_is_better)), settings)
+        for name, each in known.items()
+    ]
+    metrics, shown = [metric for metric, _ in named], found.ranked()[: spec.points]
+    described = _described(study, spec, shown)
+    best: dict[str, str] = {}  # the text of the best mean of each metric
+    for metric in metrics:
+        means = [value for point in shown if (value := point.mean(metric.name)) is not None]
+        better = max if metric.higher_is_better else min
+        is_ranked = bool(means) and metric.higher_is_better is not None
+        best[metric.name] = metric.format(better(means)) if is_ranked else ""
+    columns = (*(metric.name for metric in metrics), SEEDS, *described)
+    table = Table(
+        name=spec.name,
+        caption=tuple(_sentences(study, spec, found, metrics)),
+        corner="rank",
+        rows=tuple(str(number) for number in range(1, len(shown) + 1)),
+        columns=(*(metric_head(*each) for each in named), SEEDS, *map(one_line, described)),
+        cells=tuple(
+            (
+                *(_measured(point, metric, spec, best[metric.name]) for metric in metrics),
+                number_cell(point.seeds, str(point.seeds)),
+                *(_value(values[number]) for values in described.values()),
+            )
+            for number, point in enumerate(shown)
+        ),
+        footnotes=(),
+        provenance=provenance([trial.id for trial in found.trained], outcomes),
+        keys=tuple(ColumnKey(metric=name, level="") for name in columns),
+        spread=spec.spread,
+    )
+    every = range(len(shown))
+    columns_of_task = (
+        (metric.name, settings[0], [(row, number) for row in every]) for number, metric in enumerate(metrics)
+    )
+    return note_unlearnt(table, columns_of_task) if shown else table
 
 
 def _described(study: Study, spec: PointsTable, shown: Sequence[FoundPoint]) -> dict[str, list[Level | None]]:
@@ -201,63 +169,30 @@ def _left_out(study: Study, found: SearchPoints) -> Iterator[str]:
         yield f"Not counted: {plural(found.outside, 'stored trial')} {other}."
 
 
-class PointsFigure(CurveKind):
-    """`[[curve]] kind = "points"`: the points of a search, with the best value so far or the Pareto front."""
-
-    kind: Literal["points"]
-    value: Names = ()
-    """the metric or cost (default: the first objective)"""
-    x: str = "points"
-    """the horizontal axis: `points`, the number of ended points; `hours` of training; or another metric or
-    cost, over which the Pareto front is drawn"""
-
-    of_search: ClassVar = True
-    select: ClassVar = {}  # pyright: ignore[reportIncompatibleVariableOverride] -- points have no cells
-
-    @property
-    def shows_history(self) -> bool:
-        """Return whether the figure shows the points in the order of training."""
-        return self.x in HISTORY_AXES
-
-    def named_metrics(self) -> Iterator[KeyFault]:
-        yield from super().named_metrics()
-        if not self.shows_history:
-            yield ("x",), self.x
-
-    def faults(self, design: Design, paper: str | None) -> Iterator[KeyFault]:
-        yield from metric_faults(self.value)
-        if len(self.value) > 1:
-            yield ("value",), f"expected one metric, got {len(self.value)}: name the other one as x"
-        if not self.shows_history and metric_family(self.x) not in METRICS_AND_COSTS:
-            known = (*HISTORY_AXES, *METRICS_AND_COSTS)
-            yield (
-                ("x",),
-                f"expected points, hours, a metric or a cost, got '{self.x}'{nearest_hint(self.x, known)}",
-            )
-
-    def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
-        across = () if self.shows_history else (self.x,)
-        found = find_points(study, outcomes, (*self.value, *across))
-        value = self.value or [goal.name for goal in found.goals if goal.name not in across][:1] or across
-        settings = [trial.settings for trial in found.trained]
-        shown = [with_true_title(find_metric(name), settings)[0] for name in (*value, *across)]
-        titles = [one_line(metric.axis_title or metric.title) for metric in shown]
-        if self.shows_history:
-            content: Content = _trace(study, found, shown[0], hours=self.x == "hours")
-            caption = f"{titles[0]} of the best point so far"
-            titles.append("Ended points" if self.x == "points" else "Hours of training")
-        else:
-            content, caption = _front(found, *shown), against(*titles)
-        difference = difference_sentence(dict.fromkeys(shown, settings))
-        return Curve(
-            name=self.name,
-            caption=one_line(self.caption or caption).removesuffix("."),
-            notes=(*_search_notes(study, found, content), *([difference] if difference else [])),
-            x=Axis(title=titles[1]),
-            y=Axis(title=titles[0]),
-            panels=(Panel(title="", content=content),),
-            provenance=provenance([trial.id for trial in found.trained], outcomes),
-        )
+def curve(spec: PointsFigure, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
+    """Return the figure of a search's points."""
+    across = () if spec.shows_history else (spec.x,)
+    found = find_points(study, outcomes, (*spec.value, *across))
+    value = spec.value or [goal.name for goal in found.goals if goal.name not in across][:1] or across
+    settings = [trial.settings for trial in found.trained]
+    shown = [with_true_title(find_metric(name), settings)[0] for name in (*value, *across)]
+    titles = [one_line(metric.axis_title or metric.title) for metric in shown]
+    if spec.shows_history:
+        content: Content = _trace(study, found, shown[0], hours=spec.x == "hours")
+        caption = f"{titles[0]} of the best point so far"
+        titles.append("Ended points" if spec.x == "points" else "Hours of training")
+    else:
+        content, caption = _front(found, *shown), against(*titles)
+    difference = difference_sentence(dict.fromkeys(shown, settings))
+    return Curve(
+        name=spec.name,
+        caption=one_line(spec.caption or caption).removesuffix("."),
+        notes=(*_search_notes(study, found, content), *([difference] if difference else [])),
+        x=Axis(title=titles[1]),
+        y=Axis(title=titles[0]),
+        panels=(Panel(title="", content=content),),
+        provenance=provenance([trial.id for trial in found.trained], outcomes),
+    )
 
 
 def _front(found: SearchPoints, up: Metric, across: Metric) -> Content:
@@ -384,6 +319,3 @@ class PointTrace(Content):
             end = self.best[-1]
             plot.write(plot.width + _NAME, plot.y(end.y), "best", color=ACCENT, weight="bold")
         plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
-
-
-TABLE, CURVE = PointsTable, PointsFigure

@@ -7,44 +7,44 @@ to the end of each line of the figure.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Self
 
 import polars as pl
-from pydantic import Field
 
-from ...errors import nearest_hint
-from ...studies.catalog.metrics import METRICS, METRICS_AND_COSTS, Metric, metric_family, with_sign
+from ...studies.catalog.metrics import METRICS, Metric, with_sign
 from ...studies.planning.final_values import ValueStatus, combined_status, count_reasons
 from ...studies.presentation.kinds import (
-    CurveKind,
-    KeyFault,
-    TableExtras,
-    TableKind,
+    Place,
     describe_levels,
-    factor_faults,
-    is_selected,
-    metric_faults,
-    select_faults,
+    place_of,
 )
+from ...studies.presentation.law_keys import LawKeys, ScalingFigure, ScalingTable
 from ...studies.resolve.costs import counted_cost, max_training_flops
 from ...studies.resolve.trial import Trial
-from ...studies.schema.design import MAX_TRIALS, Design
 from ...studies.schema.factors import SEED, level_key, level_name, named_levels, one_line, short_level_names
-from ...studies.schema.settings import Level
 from ...studies.study import Study
 from ...studies.text.units import number_range, plural
 from ..claims.verdicts import format_p
 from ..curves.curve import Axis, Content, Curve, Line, Panel, Point, subject_curve
 from ..curves.draw.panel import PanelLayout, Plot, layout_points, spread_labels
 from ..curves.draw.style import DIM, FAINT, LIGHT, TEXT, TICK, Stroke, crop_names, line_strokes, text_width
-from ..picked_levels import PickKeys, Place, pick_cells, pick_note, place_of
+from ..picked_levels import pick_cells, pick_note
 from ..statistics.estimates import Interval, holm_adjusted, mean
 from ..subject import Observations, ResultSubject
-from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell, number_cell
+from ..tables.table import (
+    NOT_RUN,
+    Cell,
+    CellStatus,
+    ColumnKey,
+    Footnotes,
+    Table,
+    TableExtras,
+    interval_cell,
+    number_cell,
+)
 
 if TYPE_CHECKING:
     from ..statistics.power_law import PowerLaw
@@ -56,132 +56,62 @@ _LEAST_RANGE = 1.1  # budgets rounded to whole steps may give costs that differ 
 _NO_OFFSET = 1e-4  # smaller offsets, as a share of the lowest result, count as 0
 
 
-class LawKeys(PickKeys):
-    """Base class for figures and tables of power laws, with the study-file keys that they share."""
-
-    kind: Literal["scaling"]
-    value: str
-    """the metric"""
-    x: str
-    """a cost such as `parameters` or `flops`, or another metric"""
-    series: str | None = None
-    """the factor with one law for each level, at most 6"""
-    offset: bool = False
-    """whether the law falls to an offset, y = e + a xᵇ with b < 0; it needs at least four cells"""
-    held_out: int = Field(default=0, ge=0, le=20)
-    """how many of the most expensive planned cells of each series are predicted instead of fitted"""
-
-    def named_metrics(self) -> Iterator[KeyFault]:
-        yield from super().named_metrics()
-        yield ("x",), self.x
-
-    def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        """Return the faults of the keys, such as unknown metrics and factors, or too many series."""
-        factors = design.known_levels
-        faults = [*select_faults(self.select, factors), *metric_faults([self.value])]
-        if metric_family(self.x) not in METRICS_AND_COSTS:
-            hint = nearest_hint(self.x, METRICS_AND_COSTS)
-            faults.append((("x",), f"expected a cost or a metric, got '{self.x}'{hint}"))
-        elif self.x == self.value:
-            faults.append((("x",), f"expected a metric or a cost other than value, got '{self.x}'"))
-        faults += factor_faults([(("series",), self.series)] if self.series else [], factors)
-        faults += self.over_faults(factors)
-        for number, name in enumerate(self.over):
-            if name in design.ladder:
-                faults.append((("over", number), f"expected a factor other than sizes, got '{name}'"))
-        if self.series == SEED:
-            faults.append((("series",), "expected a factor other than seeds, got 'seed'"))
-        if faults:
-            return faults
-        faults += self.series_faults(self.series, factors) if self.series else ()
-        faults += self.level_faults(factors)
-        written = design.as_written or design
-        if self.held_out and written.count() <= MAX_TRIALS:  # `build_grid` reports too many cells
-            cells = (cell for cell in written.cells() if is_selected(self.select, cell))
-            places = {(self.series_of(cell), place_of(cell, self.over)) for cell in cells}
-            most = max(Counter(series for series, _ in places).values(), default=0)
-            if self.held_out > (limit := max(0, most - 2)):
-                why = f"a law is fitted to two or more cells, and each series has {most}"
-                faults.append((("held_out",), f"expected at most {limit}, got {self.held_out}: {why}"))
-        return faults
-
-    def series_of(self, levels: Mapping[str, Level]) -> str:
-        """Return the text of the level whose law a cell belongs to; "" without `series`."""
-        return level_key(levels[self.series]) if self.series else ""
+def table(spec: ScalingTable, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
+    """Return the table of power laws."""
+    subject, notes = ResultSubject(study, spec.select, outcomes), Footnotes()
+    metric, cost = (subject.metric(name) for name in (spec.value, spec.x))
+    found = fit_laws(spec, subject)
+    levels = subject.levels[spec.series] if spec.series else ()
+    names = short_level_names([level_name(level) for level in levels]) if spec.series else ("all",)
+    columns = ["exponent", *(["offset"] if spec.offset else []), "a", "cells"]
+    for place in range(spec.held_out):
+        which = "" if spec.held_out == 1 else f" {place + 1}"
+        columns += [f"predicted{which}", f"measured{which}"]
+    rows = [[*_row(spec, metric, each, notes)] for each in found.series.values()]
+    if spec.baseline is not None:
+        columns += ["difference", "p"]
+        rows = [[*row, *more] for row, more in zip(rows, _differences(spec, found), strict=True)]
+    return Table(
+        name=spec.name,
+        caption=(
+            *_sentences(spec, metric, cost, found),
+            *found.notes,
+            *subject.fixed_note(subject.fixed((SEED, spec.series))),
+            *subject.difference([metric]),
+            *subject.omitted(found.observations.gaps, found.observations.planned),
+        ),
+        corner=spec.series or "law",
+        rows=tuple(map(one_line, names)),
+        columns=tuple(columns),
+        cells=tuple(map(tuple, rows)),
+        footnotes=notes.as_tuple(),
+        provenance=subject.provenance(),
+        keys=tuple(ColumnKey(metric=metric.name, level=text) for text in columns),
+        spread="ci",
+    )
 
 
-class ScalingTable(LawKeys, TableKind):
-    """`[[table]] kind = "scaling"`: the power law of each series, with predictions for held-out cells."""
-
-    baseline: Any = None
-    """the level of `series` with whose exponent the others are compared; not with an offset"""
-
-    def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        faults = super().faults(design, paper)
-        if self.offset and self.baseline is not None:
-            faults.append((("baseline",), "exponents of laws with an offset are not compared: remove it"))
-        return faults
-
-    def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
-        subject, notes = ResultSubject(study, self.select, outcomes), Footnotes()
-        metric, cost = (subject.metric(name) for name in (self.value, self.x))
-        found = fit_laws(self, subject)
-        levels = subject.levels[self.series] if self.series else ()
-        names = short_level_names([level_name(level) for level in levels]) if self.series else ("all",)
-        columns = ["exponent", *(["offset"] if self.offset else []), "a", "cells"]
-        for place in range(self.held_out):
-            which = "" if self.held_out == 1 else f" {place + 1}"
-            columns += [f"predicted{which}", f"measured{which}"]
-        rows = [[*_row(self, metric, each, notes)] for each in found.series.values()]
-        if self.baseline is not None:
-            columns += ["difference", "p"]
-            rows = [[*row, *more] for row, more in zip(rows, _differences(self, found), strict=True)]
-        return Table(
-            name=self.name,
-            caption=(
-                *_sentences(self, metric, cost, found),
-                *found.notes,
-                *subject.fixed_note(subject.fixed((SEED, self.series))),
-                *subject.difference([metric]),
-                *subject.omitted(found.observations.gaps, found.observations.planned),
-            ),
-            corner=self.series or "law",
-            rows=tuple(map(one_line, names)),
-            columns=tuple(columns),
-            cells=tuple(map(tuple, rows)),
-            footnotes=notes.as_tuple(),
-            provenance=subject.provenance(),
-            keys=tuple(ColumnKey(metric=metric.name, level=text) for text in columns),
-            spread="ci",
-        )
-
-
-class ScalingFigure(LawKeys, CurveKind):
-    """`[[curve]] kind = "scaling"`: the result of every cell against its cost, with power laws."""
-
-    accent: Any = None
-    """the only level of `series` in colour"""
-
-    def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
-        subject = ResultSubject(study, self.select, outcomes)
-        y, x = (subject.metric(name) for name in (self.value, self.x))
-        found = fit_laws(self, subject)
-        names = named_levels(self.series, subject.levels[self.series]) if self.series else ("",)
-        series = tuple(_series(self, found, names))
-        fixed = subject.fixed((SEED, self.series))
-        titles = [one_line(each.axis_title or each.title) for each in (y, x)]
-        return subject_curve(
-            self,
-            subject,
-            found.observations,
-            caption=against(titles[0], titles[1]) + (f"; {describe_levels(fixed)}" if fixed else ""),
-            fixed=fixed,
-            metrics=[y, x],
-            notes=(*_notes(series, names, found), *found.notes),
-            x=Axis(title=titles[1], log=True),
-            y=Axis(title=titles[0], log=True),
-            panels=(Panel(title="", content=Scaling(series=series)),),
-        )
+def curve(spec: ScalingFigure, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
+    """Return the figure of power laws."""
+    subject = ResultSubject(study, spec.select, outcomes)
+    y, x = (subject.metric(name) for name in (spec.value, spec.x))
+    found = fit_laws(spec, subject)
+    names = named_levels(spec.series, subject.levels[spec.series]) if spec.series else ("",)
+    series = tuple(_series(spec, found, names))
+    fixed = subject.fixed((SEED, spec.series))
+    titles = [one_line(each.axis_title or each.title) for each in (y, x)]
+    return subject_curve(
+        spec,
+        subject,
+        found.observations,
+        caption=against(titles[0], titles[1]) + (f"; {describe_levels(fixed)}" if fixed else ""),
+        fixed=fixed,
+        metrics=[y, x],
+        notes=(*_notes(series, names, found), *found.notes),
+        x=Axis(title=titles[1], log=True),
+        y=Axis(title=titles[0], log=True),
+        panels=(Panel(title="", content=Scaling(series=series)),),
+    )
 
 
 def against(up: str, across: str) -> str:
@@ -569,6 +499,3 @@ def _draw_series(plot: Plot, series: ScalingSeries, stroke: Stroke) -> None:
         for point in points:
             plot.whisker(point, color=color, linewidth=0.8)
             plot.mark(point, size=3.5, face=filling, edge=color, markeredgewidth=0.9)
-
-
-TABLE, CURVE = ScalingTable, ScalingFigure

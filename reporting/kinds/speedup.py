@@ -5,25 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, Literal
 
 import polars as pl
 
-from ...studies.catalog.metrics import CURRENCIES, is_target
 from ...studies.planning.final_values import ValueStatus, cost_per_epoch, trial_values
 from ...studies.presentation.kinds import (
-    KeyFault,
-    TableExtras,
-    TableKind,
     describe_levels,
-    factor_faults,
-    metric_faults,
-    mixed_levels_fault,
-    select_faults,
 )
-from ...studies.schema.design import Design
+from ...studies.presentation.table_keys import SpeedupTable
 from ...studies.schema.factors import SEED, level_key, level_name, level_names, one_line
-from ...studies.schema.settings import Level, NonEmptyNames
+from ...studies.schema.settings import Level
 from ...studies.study import Study
 from ...studies.text.units import number_range
 from ..statistics.estimates import Interval
@@ -37,54 +28,27 @@ from ..statistics.speedup import (
 )
 from ..subject import ResultSubject
 from ..tables.differences import caption_start
-from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell
+from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, TableExtras, interval_cell
 
 
-class SpeedupTable(TableKind):
-    """`[[table]] kind = "speedup"`: costs to reach a target, relative to a baseline."""
-
-    kind: Literal["speedup"]
-    rows: str
-    """the factor whose levels are compared"""
-    baseline: Any
-    """the row to which the others are compared"""
-    value: NonEmptyNames
-    """a target, as `flops_to[dev_loss <= 1.5]`, or a list of them, side by side"""
-
-    def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        factors = design.known_levels
-        faults = [
-            *factor_faults([(("rows",), self.rows)], factors, {}),
-            *select_faults(self.select, factors),
-            *metric_faults(self.value),
-        ]
-        for number, name in enumerate(self.value):
-            if not is_target(name):
-                expected = ", ".join(f"{family}[…]" for family in CURRENCIES)
-                faults.append((("value", number), f"expected {expected}, got '{name}'"))
-        if faults:
-            return faults
-        if mixed := mixed_levels_fault([self.rows], self.select, design):
-            faults.append((("rows",), mixed))
-        return [*faults, *self.level_faults(factors)]
-
-    def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
-        subject, notes = ResultSubject(study, self.select, outcomes), Footnotes()
-        levels = subject.levels[self.rows]
-        columns = [_column(self, subject, name, levels, notes) for name in self.value]
-        metrics = [subject.metric(name) for name in self.value]
-        return Table(
-            name=self.name,
-            caption=tuple(_sentences(self, subject, [cell for column in columns for cell in column])),
-            corner=one_line(self.rows),
-            rows=level_names(levels),
-            columns=tuple(f"× {metric.name} ↑" for metric in metrics),
-            cells=tuple(zip(*columns, strict=True)),
-            footnotes=notes.as_tuple(),
-            provenance=subject.provenance(),
-            keys=tuple(ColumnKey(metric=name, level="") for name in self.value),
-            spread="ci",
-        )
+def table(spec: SpeedupTable, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
+    """Return the table of speedups."""
+    subject, notes = ResultSubject(study, spec.select, outcomes), Footnotes()
+    levels = subject.levels[spec.rows]
+    columns = [_column(spec, subject, name, levels, notes) for name in spec.value]
+    metrics = [subject.metric(name) for name in spec.value]
+    return Table(
+        name=spec.name,
+        caption=tuple(_sentences(spec, subject, [cell for column in columns for cell in column])),
+        corner=one_line(spec.rows),
+        rows=level_names(levels),
+        columns=tuple(f"× {metric.name} ↑" for metric in metrics),
+        cells=tuple(zip(*columns, strict=True)),
+        footnotes=notes.as_tuple(),
+        provenance=subject.provenance(),
+        keys=tuple(ColumnKey(metric=name, level="") for name in spec.value),
+        spread="ci",
+    )
 
 
 def _column(
@@ -154,6 +118,3 @@ def _sentences(spec: SpeedupTable, subject: ResultSubject, cells: Sequence[Cell]
         yield f"{BOUND_WORDS}: trainings ended before they reached the target."
     if NOT_RUN in there:
         yield f"{NOT_RUN}: no bound, as trainings of the row and of the baseline missed the target."
-
-
-TABLE = SpeedupTable

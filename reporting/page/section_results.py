@@ -13,10 +13,10 @@ from typing import Any
 import polars as pl
 
 from ...studies.presentation.kinds import CurveKind, ResultKeys, TableKind
+from ...studies.presentation.point_keys import PointsFigure, PointsTable
 from ...studies.study import Study
 from ..claims.terminal import explanations, format_missing, format_numbers, format_seeds
 from ..claims.verdicts import ClaimResult, ComparisonResult, Verdict, count_verdicts, verdict_word
-from ..kinds.points import PointsFigure, PointsTable
 from ..outcomes import short_commit, torch_words
 from ..snapshot import Snapshot
 from ..subject import study_levels

@@ -19,7 +19,7 @@ from ...studies.catalog.metrics import (
 )
 from ...studies.catalog.published import published_tables
 from ...studies.presentation.changes import CHANGES, read_changes
-from ...studies.presentation.kinds import Spread, TableExtras, is_selected, selected_levels
+from ...studies.presentation.kinds import Spread, is_selected, selected_levels
 from ...studies.presentation.metric_words import with_true_title
 from ...studies.resolve.trial import CellKey, Trial, first_of_each_kind
 from ...studies.schema.factors import level_names, level_text, one_line
@@ -36,11 +36,11 @@ from .differences import (
     note_unlearnt,
 )
 from .published import PublishedMatch, add_paper_only, difference_from_baseline, match_published
-from .table import Cell, CellStatus, ColumnKey, Footnotes, Table
+from .table import Cell, CellStatus, ColumnKey, Footnotes, Table, TableExtras
 from .tally import Place, Tally, pick_best, tally_trials, untrained_remarks
 
 if TYPE_CHECKING:
-    from ..kinds.cells import CellsTable
+    from ...studies.presentation.table_keys import CellsTable
 
 
 class TableCells:

@@ -33,7 +33,7 @@ from .table import NOT_RUN, Cell, CellStatus, Footnotes, Table
 from .tally import Place, Tally, over_labels
 
 if TYPE_CHECKING:
-    from ..kinds.cells import CellsTable
+    from ...studies.presentation.table_keys import CellsTable
     from .cells import TableCells, TableColumn
 
 CellPair = tuple[Place, Place]

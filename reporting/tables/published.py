@@ -15,7 +15,7 @@ from ...studies.catalog.published import PublishedNumber, PublishedTable, match_
 from .table import Cell, CellStatus, ColumnKey, Table
 
 if TYPE_CHECKING:
-    from ..kinds.cells import PublishedSpec
+    from ...studies.presentation.table_keys import PublishedSpec
     from .cells import TableColumn, TableRow
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
 from itertools import groupby
@@ -12,17 +12,22 @@ import polars as pl
 
 from ...errors import ActivememError
 from ...studies.catalog.published import PublishedNumber
-from ...studies.presentation.kinds import Spread, TableExtras, TableKind
-from ...studies.study import Study
+from ...studies.presentation.kinds import Spread
 from ...studies.text.units import plural
-from ..outcomes import (
-    device_fault,
-    match_sentence,
-    overrides_sentence,
-    stale_sentences,
-    unused_seeds_sentence,
-)
 from ..statistics.estimates import Estimate, Interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableExtras:
+    """Optional contents of a table, such as the paper's numbers.
+
+    `published` adds the paper's numbers, `paper_only` also rows and columns that only the paper has; `begun`
+    are the trials with a checkpoint. Kinds of tables without such contents ignore them.
+    """
+
+    published: bool = False
+    paper_only: bool = False
+    begun: Collection[str] = ()
 
 
 class TableError(ActivememError):
@@ -250,37 +255,6 @@ class Footnotes:
     def as_tuple(self) -> tuple[Footnote, ...]:
         """Return every footnote, in the order of the marks."""
         return tuple(Footnote(mark=mark, text=sentence) for sentence, mark in self._marks.items())
-
-
-def build_table(
-    study: Study,
-    spec: TableKind,
-    outcomes: pl.DataFrame,
-    *,
-    published: bool = False,
-    paper_only: bool = False,
-    begun: Collection[str] = (),
-) -> Table:
-    """Return the table that `spec` describes.
-
-    `outcomes` are the latest attempts at the study's trials. `published` adds the paper's numbers,
-    `paper_only` also the rows and columns that only the paper has. `begun` are the trials with a checkpoint.
-    Raise TableError if the specification does not fit the study.
-    """
-    spec = spec.with_levels(study.design)
-    if wrong := list(spec.faults(study.design, study.paper)):
-        faults = (f"table {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
-        raise TableError("\n".join(faults))
-    if fault := device_fault(study, outcomes, spec.timed_metrics(), spec.shows):
-        raise TableError(f"table {spec.name}: {fault}")
-    table = spec.table(study, outcomes, TableExtras(published=published, paper_only=paper_only, begun=begun))
-    parts = [
-        overrides_sentence(study.document.overrides),
-        *stale_sentences(study, outcomes, [name for _, name in spec.named_metrics()]),
-        match_sentence(study),
-        unused_seeds_sentence(study, spec, outcomes),
-    ]
-    return replace(table, caption=(*table.caption[:1], *filter(None, parts), *table.caption[1:]))
 
 
 def iter_records(table: Table) -> Iterator[dict[str, object]]:

@@ -29,7 +29,7 @@ from ..statistics.estimates import Estimate, estimate, mean
 from .table import NOT_RUN, CellStatus
 
 if TYPE_CHECKING:
-    from ..kinds.cells import CellsTable
+    from ...studies.presentation.table_keys import CellsTable
 
 Place = tuple[str, str, str]
 """The place of a cell in a table: its row, its column and its metric."""

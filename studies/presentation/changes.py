@@ -19,7 +19,7 @@ from ..text.toml_positions import KeyPath
 from .kinds import describe_levels, is_selected, level_name_fault
 
 if TYPE_CHECKING:
-    from ...reporting.kinds.cells import CellsTable
+    from .table_keys import CellsTable
 
 CHANGES = "changes"
 """The value of `rows` that selects rows of changes."""

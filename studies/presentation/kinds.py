@@ -1,26 +1,28 @@
 """Base classes for kinds of tables and figures.
 
-A kind is one module of `reporting/kinds/` with the kind's name. It has `TABLE`, `CURVE` or both: a class with
-the keys of such a `[[table]]` or `[[curve]]`, their checks, and the method that makes the result. Modules are
-found by name, so that a study loads only the kinds that it uses. Plug-ins register further kinds.
+A kind is a class with the keys of such a `[[table]]` or `[[curve]]`, and a function from these keys to the
+result. In a plug-in, the function is a method of the class. For a kind of this package, it is in the kind's
+module of `reporting/kinds/`, so that reading a study loads no code for results.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
-from importlib import import_module
-from pkgutil import iter_modules
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from ...errors import nearest, nearest_hint
-from ...plugins import OWN, PluginError, Registry, check_part
-from ..catalog.metrics import METRICS_AND_COSTS, TUNED_METRICS, is_timed, metric_family, unknown_metric
+from ...errors import nearest_hint
+from ..catalog.metrics import (
+    METRICS_AND_COSTS,
+    NEEDS_PICK_BY,
+    is_timed,
+    metric_family,
+    pick_faults,
+    unknown_metric,
+)
 from ..schema.design import MAX_TRIALS, Design
 from ..schema.factors import (
     ABSENT,
@@ -33,21 +35,12 @@ from ..schema.factors import (
     level_name,
     level_text,
 )
-from ..schema.reported_metrics import course_fault, missing_metric, spending_fault
-from ..schema.settings import Level, Name
-from ..text.document import Diagnostics
-from ..text.strict_model import InvalidTableError, StrictModel, class_faults, format_value, validate
+from ..schema.settings import Level, Name, Names
+from ..text.strict_model import StrictModel
 from ..text.toml_positions import KeyPath
-from ..text.units import listed
 
 if TYPE_CHECKING:
-    import polars as pl
-
-    from ...reporting.curves.curve import Curve
-    from ...reporting.tables.cells import TableCells
-    from ...reporting.tables.table import Table
     from ..resolve.trial import Trial
-    from ..study import Study
 
 Spread = Literal["sd", "se", "ci"]
 """The spread around a centre: standard deviation, standard error, or confidence interval."""
@@ -147,19 +140,6 @@ class ResultKeys(StrictModel):
         return self.model_copy(update=updates)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableExtras:
-    """Optional contents of a table, such as the paper's numbers.
-
-    `published` adds the paper's numbers, `paper_only` also rows and columns that only the paper has; `begun`
-    are the trials with a checkpoint. Kinds of tables without such contents ignore them.
-    """
-
-    published: bool = False
-    paper_only: bool = False
-    begun: Collection[str] = ()
-
-
 class TableKind(ResultKeys):
     """Base class for one kind of table."""
 
@@ -168,76 +148,50 @@ class TableKind(ResultKeys):
         """Return the name of the paper's table that this table repeats, if there is one."""
         return None
 
-    def cells(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> TableCells | None:
-        """Return the values and tests behind a table of cells; None for other kinds."""
-        return None
 
-    def table(self, study: Study, outcomes: pl.DataFrame, extras: TableExtras) -> Table:
-        """Make a study's table from stored outcomes.
+class SpreadTable(TableKind):
+    """Base class of tables with means and the spread around them."""
 
-        `outcomes` has the latest attempt at each trial. The keys must have no faults for this study.
-        """
-        raise NotImplementedError
+    spread: Spread = "sd"
+    """the spread after the centre: standard deviation, standard error, or 95 % confidence interval"""
 
 
 class CurveKind(ResultKeys):
     """Base class for one kind of figure."""
 
-    def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
-        """Make a study's figure from stored outcomes.
 
-        `outcomes` has the latest attempt at each trial. The keys must have no faults for this study.
-        `metrics` are the stored histories, needed if `needs_history`.
-        """
-        raise NotImplementedError
+Place = tuple[str, ...]
+"""The levels of a cell as texts (`level_key`), without its seed."""
 
 
-_KINDS = "...reporting.kinds"
+class PickKeys(ResultKeys):
+    """The study-file keys that let a metric pick levels, and their checks."""
 
-PLUGIN_KINDS: Mapping[Role, Registry[Any]] = {
-    "table": Registry("kind of tables"),
-    "curve": Registry("kind of figures"),
-}
-"""The kinds of plug-ins, by name."""
+    over: Names = ()
+    """factors such as a learning rate, of which each cell shows one level: the one that `pick_by` picks"""
+    pick_by: str | None = None
+    """the metric, preferably of the dev split, whose mean over seeds picks the level of `over`"""
 
+    def named_metrics(self) -> Iterator[KeyFault]:
+        """Yield the metrics that the keys name, with the paths of their keys."""
+        yield from super().named_metrics()
+        if self.pick_by is not None:
+            yield ("pick_by",), self.pick_by
 
-@cache
-def _module_names() -> tuple[str, ...]:
-    return tuple(module.name for module in iter_modules(import_module(_KINDS, __package__).__path__))
-
-
-def find_kind(role: Role, name: str) -> type[TableKind | CurveKind] | None:
-    """Return the class of a kind such as "cells", or None. `role` selects tables or figures."""
-    if name not in _module_names():
-        return PLUGIN_KINDS[role].get(name)
-    return getattr(import_module(f"{_KINDS}.{name}", __package__), role.upper(), None)
-
-
-def kinds_of(role: Role) -> dict[str, type[TableKind | CurveKind]]:
-    """Return the classes of all kinds of tables or of figures, by name. Every class is imported."""
-    found = {name: find_kind(role, name) for name in (*_module_names(), *PLUGIN_KINDS[role])}
-    return {name: kind for name, kind in found.items() if kind is not None}
+    def over_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
+        """Yield the faults of `over` and `pick_by`."""
+        yield from factor_faults(((("over", number), name) for number, name in enumerate(self.over)), factors)
+        if SEED in self.over:
+            yield ("over", self.over.index(SEED)), "a seed is not picked: remove seed from over"
+        if self.over and self.pick_by is None:
+            yield ("over",), NEEDS_PICK_BY
+        for message in pick_faults(self.pick_by, self.over):
+            yield ("pick_by",), message
 
 
-KindT = TypeVar("KindT", bound=ResultKeys)
-
-
-def register_kind(name: str) -> Callable[[type[KindT]], type[KindT]]:
-    """Return a decorator that registers a kind of tables or figures under a name.
-
-    The class is a subclass of PluginTable or PluginFigure. Raise PluginError for a taken name, and for keys
-    without a meaning.
-    """
-
-    def register(cls: type[KindT]) -> type[KindT]:
-        role: Role = "table" if isinstance(cls, type) and issubclass(cls, TableKind) else "curve"
-        check_part(class_faults(cls, TableKind if role == "table" else CurveKind, needs_defaults=False))
-        if name in _module_names():
-            raise PluginError(f"the {PLUGIN_KINDS[role].kind} '{name}' is already defined by {OWN}")
-        PLUGIN_KINDS[role].register(name, cls)
-        return cls
-
-    return register
+def place_of(levels: Mapping[str, Level], over: Sequence[str] = ()) -> Place:
+    """Return the levels of a cell as texts, without its seed and the factors in `over`."""
+    return tuple(level_key(level) for name, level in levels.items() if name not in (SEED, *over))
 
 
 def find_levels(named: Any, levels: Sequence[Level]) -> Any:  # noqa: ANN401 -- TOML holds anything
@@ -305,123 +259,6 @@ def metric_faults(
     for name in digits:
         if name not in shown:
             yield ("digits", name), f"unknown metric '{name}'{nearest_hint(name, shown)}"
-
-
-_DEFAULTS: dict[Role, str] = {"table": "cells"}
-"""The default kind of a table without `kind`."""
-
-
-def read_results(diagnostics: Diagnostics, role: Role, design: Design, paper: str | None) -> tuple[Any, ...]:
-    """Return the valid tables or figures of a study, in file order. Faults of others are reported.
-
-    They are of the class TableKind or CurveKind, as `role` says.
-    """
-    specs: list[ResultKeys] = []
-    names = set[str]()
-    for index, table in enumerate(diagnostics.tables(role)):
-        path: KeyPath = (role, index)
-        if not isinstance(table, dict):
-            diagnostics.report(path, f"expected a table, got {format_value(table)}")
-            continue
-        if isinstance(name := table.get("name"), str):
-            if name in names:
-                diagnostics.report((*path, "name"), f"the name '{name}' is taken by another {role}")
-            names.add(name)
-        kind = table.get("kind", _DEFAULTS.get(role))
-        model = find_kind(role, kind) if isinstance(kind, str) else None
-        if model is None or model.of_search != diagnostics.has_search:
-            _report_wrong_kind(diagnostics, role, path, table, model)
-            continue
-        keys = _own_keys(diagnostics, role, path, table, model)
-        spec = diagnostics.validate(model, path, keys)
-        if spec is None:
-            for key, message in _faults_beside_value(model, keys, design, paper):
-                diagnostics.report((*path, *key), message)
-            continue
-        spec = spec.with_levels(design)
-        for key, message in spec.faults(design, paper):
-            diagnostics.report((*path, *key), message)
-        for key, name in spec.named_metrics() if "decode" not in diagnostics.data else ():
-            if key[0] == "value" and metric_family(name) in TUNED_METRICS:
-                message = f"{name} comes from tuning the decoder: set the values to try in [decode]"
-                diagnostics.report((*path, "value"), message)
-        specs.append(spec)
-    return tuple(specs)
-
-
-_FACTOR_KEYS = ("rows", "columns", "series", "select")
-
-
-def _faults_beside_value(
-    model: type[ResultKeys], keys: Mapping[str, object], design: Design, paper: str | None
-) -> Iterator[KeyFault]:
-    """Yield the faults of the keys that name factors in a table or figure with only `value` invalid."""
-    try:
-        spec = validate(model, {**keys, "value": "loss"}).with_levels(design)
-    except InvalidTableError:
-        return
-    yield from (fault for fault in spec.faults(design, paper) if fault[0] and fault[0][0] in _FACTOR_KEYS)
-
-
-def _report_wrong_kind(
-    diagnostics: Diagnostics,
-    role: Role,
-    path: KeyPath,
-    table: Mapping[str, object],
-    model: type[ResultKeys] | None,
-) -> None:
-    """Report a wrong `kind`. The other keys are checked by the kind of the nearest name, if it is unknown."""
-    own = [name for name, each in kinds_of(role).items() if each.of_search == diagnostics.has_search]
-    kind = table.get("kind", _DEFAULTS.get(role))
-    place = (*path, "kind") if "kind" in table else path
-    if model is not None:
-        has = ("the cells of a grid, and a search has none", "the points of a search, and a grid has none")
-        message = f"'{kind}' shows {has[model.of_search]}: expected {', '.join(own)}"
-    elif kind is None:
-        message = f"missing key 'kind'; known: {', '.join(own)}"
-    elif not isinstance(kind, str):
-        message = f"expected one of {', '.join(map(repr, own))}, got {format_value(kind)}"
-    else:
-        message = f"unknown kind '{kind}'{nearest_hint(kind, own)}"
-        if (near := nearest(kind, own)) and (meant := find_kind(role, near)):
-            diagnostics.validate(meant, path, {**table, "kind": near})
-    diagnostics.report(place, message)
-
-
-def _own_keys(
-    diagnostics: Diagnostics, role: Role, path: KeyPath, table: dict[str, object], model: type[ResultKeys]
-) -> dict[str, object]:
-    foreign = {key: list[str]() for key in table if key not in model.model_fields}
-    for key, others in foreign.items():
-        others += [
-            name
-            for name, other in kinds_of(role).items()
-            if key in other.model_fields and other.of_search == model.of_search
-        ]
-        if others:
-            kind = table.get("kind", _DEFAULTS.get(role))
-            named = f"kind{'s' * (len(others) > 1)} {listed(others)}"
-            message = f"kind '{kind}' has no key {key}; it is a key of {named}"
-            diagnostics.report((*path, key), message)
-    return {key: value for key, value in table.items() if not foreign.get(key)}
-
-
-def check_shown_metrics(
-    diagnostics: Diagnostics, role: Role, specs: Sequence[TableKind | CurveKind], trials: Sequence[Trial]
-) -> None:
-    """Report each metric of a table or figure that none of its trials can have.
-
-    The message names the key that would add the metric. `trials` has one of each cell, with any seed.
-    """
-    for index, spec in enumerate(specs):
-        select = {factor: kept for factor, kept in spec.select.items() if factor != SEED}
-        selected = [each.common for each in trials if is_selected(select, each.levels)]
-        axis = getattr(spec, "x", "") if spec.kind == "line" else ""
-        for key, name in spec.named_metrics():
-            if fault := missing_metric(name, selected) or course_fault(name, axis, selected):
-                diagnostics.report((role, index, *key), fault)
-        if fault := spending_fault(axis, selected):
-            diagnostics.report((role, index, "x"), fault)
 
 
 def selected_levels(

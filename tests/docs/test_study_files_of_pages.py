@@ -13,7 +13,7 @@ from activemem import StudyResults, load_plugin, load_study, run_study
 from activemem.storage import Store
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings, OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
-from activemem.studies.presentation.kinds import find_kind, kinds_of
+from activemem.studies.presentation.reader import KINDS
 from activemem.studies.schema import settings
 from activemem.studies.schema.tables import all_tables
 from activemem.studies.text.strict_model import StrictModel
@@ -134,7 +134,8 @@ def test_every_key_is_in_the_reference_and_says_what_it_means(name, model):
     if model is None:
         for plugin in ("effects", "aggregate"):  # kinds that come with a plug-in
             load_plugin(plugin)
-        model = find_kind(*name.split("_"))
+        role, kind = name.split("_")
+        model = KINDS[role][kind]
     rows = re.search(rf"generated: keys_{name} -->\n(.*?)<!-- end", KEYS, re.DOTALL)[1]
     meanings = dict(re.findall(r"^\| `(.*?)` \|.*\| ([^|]+) \|$", rows, re.MULTILINE))
     assert list(meanings) == list(keys(model))
@@ -160,7 +161,7 @@ def test_every_task_is_in_the_reference_with_its_own_keys():
 
 def test_every_key_of_a_figure_of_cells_is_in_the_reference():
     rows = re.search(r"generated: keys_curve -->\n(.*?)<!-- end", KEYS, re.DOTALL)[1]
-    cells = [kind for kind in kinds_of("curve").values() if "panels" in kind.model_fields]
+    cells = [kind for kind in KINDS["curve"].values() if "panels" in kind.model_fields]
     assert {*re.findall(r"^\| `(.*?)` \|", rows, re.MULTILINE)} == {
         key for kind in cells for key in keys(kind)
     }
@@ -168,4 +169,4 @@ def test_every_key_of_a_figure_of_cells_is_in_the_reference():
 
 def test_every_key_of_a_table_is_in_the_reference():
     rows = re.search(r"generated: keys_table -->\n(.*?)<!-- end", KEYS, re.DOTALL)[1]
-    assert re.findall(r"^\| `(.*?)` \|", rows, re.MULTILINE) == list(keys(find_kind("table", "cells")))
+    assert re.findall(r"^\| `(.*?)` \|", rows, re.MULTILINE) == list(keys(KINDS["table"]["cells"]))

@@ -8,9 +8,8 @@ import polars as pl
 import pytest
 
 from activemem import StudyError, load_study
-from activemem.reporting.curves.curve import build_curve
 from activemem.reporting.curves.draw.figure import draw
-from activemem.reporting.tables.table import build_table
+from activemem.reporting.kinds import build_curve, build_table
 from activemem.storage.rows import trial_frame
 
 from ..reporting.conftest import made_row

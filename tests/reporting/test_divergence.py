@@ -8,7 +8,7 @@ import pytest
 
 from activemem import StudyResults, load_study
 from activemem.reporting import Verdict, query
-from activemem.reporting.curves.curve import build_curve
+from activemem.reporting.kinds import build_curve
 from activemem.reporting.manuscript.paper_file import read_manuscript
 from activemem.storage import MetricRow, Store
 from activemem.storage.rows import trial_frame

@@ -9,13 +9,12 @@ import pytest
 
 from activemem import load_study
 from activemem.reporting.claims.check import check_claims
-from activemem.reporting.curves.curve import build_curve
-from activemem.reporting.kinds.cells import CellsTable
-from activemem.reporting.kinds.line import LineFigure
+from activemem.reporting.kinds import build_curve, build_table
 from activemem.reporting.subject import study_levels
 from activemem.reporting.tables.render import render
-from activemem.reporting.tables.table import build_table
 from activemem.reporting.tables.tally import tally_trials
+from activemem.studies.presentation.figure_keys import LineFigure
+from activemem.studies.presentation.table_keys import CellsTable
 from activemem.studies.schema.factors import level_name, level_names, short_level_names
 
 from ..studies.resolve.test_fragments import TEXT

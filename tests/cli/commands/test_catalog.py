@@ -12,7 +12,7 @@ from activemem.grammar.positions import POSITIONS
 from activemem.studies.catalog.optimisers import OPTIMIZERS, SCHEDULES
 from activemem.studies.catalog.samplers import SAMPLERS, SCHEDULERS
 from activemem.studies.claims.parser import parse_claim
-from activemem.studies.presentation.kinds import kinds_of
+from activemem.studies.presentation.reader import KINDS
 from activemem.studies.schema.settings import DESIGNS
 
 
@@ -26,8 +26,8 @@ from activemem.studies.schema.settings import DESIGNS
         ("samplers", "[search] sampler", SAMPLERS),
         ("schedulers", "[search] scheduler", SCHEDULERS),
         ("designs", "[study] design", DESIGNS),
-        ("tables", "[[table]] kind", kinds_of("table")),
-        ("curves", "[[curve]] kind", kinds_of("curve")),
+        ("tables", "[[table]] kind", KINDS["table"]),
+        ("curves", "[[curve]] kind", KINDS["curve"]),
     ],
 )
 def test_every_name_is_listed_with_its_key_and_owner_and_each_is_shown(kind, key, registry, run):

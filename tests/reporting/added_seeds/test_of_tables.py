@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from activemem import load_study
-from activemem.reporting.tables.table import build_table
+from activemem.reporting.kinds import build_table
 from activemem.storage import Store
 
 from ...study_texts import study_text

@@ -8,8 +8,7 @@ import pytest
 from activemem import StudyError, load_study
 from activemem.reporting.claims.check import check_claims
 from activemem.reporting.claims.terminal import measured_sentences
-from activemem.reporting.curves.curve import build_curve
-from activemem.reporting.tables.table import build_table
+from activemem.reporting.kinds import build_curve, build_table
 from activemem.storage import Store
 from activemem.studies.resolve.costs import model_cost
 

@@ -7,8 +7,7 @@ from activemem import StudyError, load_study
 from activemem.reporting import Verdict
 from activemem.reporting.claims.check import check_claims
 from activemem.reporting.claims.terminal import measured_sentences
-from activemem.reporting.curves.curve import build_curve
-from activemem.reporting.tables.table import build_table
+from activemem.reporting.kinds import build_curve, build_table
 from activemem.storage.rows import trial_frame
 
 from ...studies.claims.factories import make_outcomes, study_with_claims

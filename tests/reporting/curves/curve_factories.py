@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 
 from activemem import load_study
-from activemem.reporting.curves.curve import build_curve
+from activemem.reporting.kinds import build_curve
 from activemem.storage import MetricRow, Store, TrialRow
-from activemem.studies.presentation.kinds import find_kind
+from activemem.studies.presentation.reader import KINDS
 
 from ...study_texts import study_text
 
@@ -103,7 +103,7 @@ def make_curve(study, frames, **spec):
 
 def figure(kind, **keys):
     """Return the keys of a figure of some kind."""
-    return find_kind("curve", kind)(name="each", kind=kind, **keys)
+    return KINDS["curve"][kind](name="each", kind=kind, **keys)
 
 
 def study_with_curves(*curves):

@@ -8,7 +8,7 @@ import pytest
 from activemem import StudyError, load_study, register_metric
 from activemem.reporting import CurveError
 from activemem.reporting.curves.cell_figure import mean_interval
-from activemem.reporting.curves.curve import build_curve
+from activemem.reporting.kinds import build_curve
 from activemem.storage import Store
 from activemem.studies import METRICS
 from activemem.studies.catalog.metrics import find_metric

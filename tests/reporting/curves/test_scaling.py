@@ -9,8 +9,7 @@ import pytest
 from scipy.stats import t
 
 from activemem import StudyError, load_study
-from activemem.reporting.curves.curve import build_curve
-from activemem.reporting.tables.table import build_table
+from activemem.reporting.kinds import build_curve, build_table
 from activemem.storage.rows import trial_frame
 from activemem.studies.resolve.costs import model_cost
 

@@ -13,13 +13,14 @@ from activemem import Study, StudyResults, load_study
 from activemem.cli.views.status import format_best_points
 from activemem.reporting import Table, TableError, Verdict
 from activemem.reporting.claims.check import check_claims
-from activemem.reporting.kinds.cells import CellsTable
+from activemem.reporting.kinds import build_table
 from activemem.reporting.statistics.estimates import Estimate
-from activemem.reporting.tables.table import Cell, CellStatus, Footnote, build_table
+from activemem.reporting.tables.table import Cell, CellStatus, Footnote
 from activemem.storage import Store
 from activemem.storage.rows import trial_frame
 from activemem.studies import find_points
 from activemem.studies.catalog.published import PublishedNumber
+from activemem.studies.presentation.table_keys import CellsTable
 
 from ...golden import GoldenTexts
 from ...study_texts import study_text

@@ -9,9 +9,10 @@ import pytest
 
 from activemem import Study, load_study
 from activemem.reporting import Table
-from activemem.reporting.kinds.cells import CellsTable
+from activemem.reporting.kinds import build_table
 from activemem.reporting.statistics.estimates import estimate
-from activemem.reporting.tables.table import Cell, CellStatus, ColumnKey, build_table
+from activemem.reporting.tables.table import Cell, CellStatus, ColumnKey
+from activemem.studies.presentation.table_keys import CellsTable
 
 from ...golden import GoldenTexts
 

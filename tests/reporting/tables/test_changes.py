@@ -5,8 +5,8 @@ import random
 import pytest
 
 from activemem import StudyError, load_study
+from activemem.reporting.kinds import build_table
 from activemem.reporting.tables.render import own_format_names, render
-from activemem.reporting.tables.table import build_table
 from activemem.storage import Store
 
 from ...study_texts import study_text

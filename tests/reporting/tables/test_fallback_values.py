@@ -8,11 +8,12 @@ import pytest
 
 from activemem import Study, load_study
 from activemem.reporting import Table
-from activemem.reporting.kinds.cells import CellsTable
+from activemem.reporting.kinds import build_table
 from activemem.reporting.tables.render import render
-from activemem.reporting.tables.table import Cell, CellStatus, build_table
+from activemem.reporting.tables.table import Cell, CellStatus
 from activemem.reporting.tables.tally import Tally, pick_best
 from activemem.storage.rows import trial_frame
+from activemem.studies.presentation.table_keys import CellsTable
 
 from ...golden import GoldenTexts
 from ...study_texts import study_text

@@ -3,8 +3,7 @@
 import pytest
 
 from activemem import StudyError, load_study
-from activemem.reporting.curves.curve import build_curve
-from activemem.reporting.tables.table import build_table
+from activemem.reporting.kinds import build_curve, build_table
 from activemem.storage import Store
 from activemem.studies import find_study_file
 

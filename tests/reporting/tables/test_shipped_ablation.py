@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from activemem import load_study
+from activemem.reporting.kinds import build_table
 from activemem.reporting.tables.render import render
-from activemem.reporting.tables.table import build_table
 from activemem.storage.rows import trial_frame
 
 from ..conftest import made_row

@@ -7,7 +7,7 @@ import pytest
 
 from activemem import Study, StudyError, load_study
 from activemem.reporting import Table
-from activemem.reporting.tables.table import build_table
+from activemem.reporting.kinds import build_table
 from activemem.storage.rows import trial_frame
 
 from ...golden import GoldenTexts

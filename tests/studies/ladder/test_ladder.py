@@ -6,7 +6,7 @@ import tomllib
 import pytest
 
 from activemem import StudyError, load_study
-from activemem.reporting.tables.table import build_table
+from activemem.reporting.kinds import build_table
 from activemem.storage import Store
 from activemem.studies import make_plan
 from activemem.studies.resolve.costs import analysis

@@ -8,7 +8,7 @@ import pytest
 
 from activemem import Study, StudyError, load_study
 from activemem.grammar import Analysis, analyse, parse
-from activemem.reporting.tables.table import build_table
+from activemem.reporting.kinds import build_table
 from activemem.storage import Store
 from activemem.studies import make_plan
 from activemem.studies.plan_text import format_plan

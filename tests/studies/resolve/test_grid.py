@@ -2,7 +2,8 @@
 
 from activemem import load_study
 from activemem.grammar import analyse, parse
-from activemem.reporting.tables.table import CellStatus, build_table
+from activemem.reporting.kinds import build_table
+from activemem.reporting.tables.table import CellStatus
 from activemem.storage import Store
 
 from ...study_texts import study_text

@@ -4,9 +4,8 @@ import pytest
 
 from activemem import StudyError, load_study
 from activemem.reporting.claims.check import check_claims
-from activemem.reporting.curves.curve import build_curve
+from activemem.reporting.kinds import build_curve, build_table
 from activemem.reporting.subject import study_levels
-from activemem.reporting.tables.table import build_table
 from activemem.storage import Store
 from activemem.studies.designs.grid import Grid
 from activemem.studies.schema.design import MAX_TRIALS

@@ -14,12 +14,13 @@ import pytest
 
 from activemem import Study, StudyResults, load_study
 from activemem.reporting import Table, TableError
-from activemem.reporting.kinds.cells import CellsTable
+from activemem.reporting.kinds import build_table
 from activemem.reporting.paper import published_only_table
 from activemem.reporting.tables.render import own_format_names, render, rich
-from activemem.reporting.tables.table import Cell, CellStatus, ColumnKey, build_table
+from activemem.reporting.tables.table import Cell, CellStatus, ColumnKey
 from activemem.storage import Store
 from activemem.studies import published_tables
+from activemem.studies.presentation.table_keys import CellsTable
 
 from ....golden import GoldenTexts
 from ....latex import compile_latex
