@@ -304,7 +304,7 @@ def _count_other_versions(study: Study, outcomes: pl.DataFrame, code: str) -> in
 def unused_seeds_sentence(study: Study, table: TableKind, outcomes: pl.DataFrame) -> str:
     """Return a sentence on stored seeds that a table leaves out; "" if there are none."""
     parts: list[str] = []
-    for name, trials in _left_out_trials(study, outcomes, with_later_seeds=False).items():
+    for name, trials in _left_out_trials(study, outcomes).items():
         if seeds := {trial.id: trial.seed for trial in trials if table.shows(trial)}:
             why = "which the study does not list" if name == study.name else f"trained for the study {name}"
             parts.append(f"{_trials_of_seeds(seeds.values())}, {why}")
@@ -313,7 +313,7 @@ def unused_seeds_sentence(study: Study, table: TableKind, outcomes: pl.DataFrame
 
 def dropped_seeds_sentence(study: Study, outcomes: pl.DataFrame) -> str:
     """Return a sentence for claims on the seeds that the study leaves out; "" if there are none."""
-    found = _left_out_trials(study, outcomes, with_later_seeds=True).values()
+    found = _left_out_trials(study, outcomes).values()
     if not (seeds := {trial.id: trial.seed for trials in found for trial in trials}):
         return ""
     return (
@@ -322,20 +322,17 @@ def dropped_seeds_sentence(study: Study, outcomes: pl.DataFrame) -> str:
     )
 
 
-def _left_out_trials(
-    study: Study, outcomes: pl.DataFrame, *, with_later_seeds: bool
-) -> dict[str, list[Trial]]:
+def _left_out_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, list[Trial]]:
     """Return the ended trials that a grid would have with other seeds, by the study that trained them.
 
-    Its own come first. Other studies count that trained some of its trials, or seeds that may be added later.
-    Seeds that only an override leaves out are the study's, as are those to add later `with_later_seeds`.
+    Its own come first. Other studies count that trained some of its trials. Seeds that only an override
+    leaves out are the study's, as are those to add later.
     """
     if study.search is not None:
         return {}
-    seed, later = pl.col("seed"), list(study.later_seeds)
-    used = [*study.design.known_levels[SEED], *(later if with_later_seeds else ())]
+    used = [*study.design.known_levels[SEED], *study.later_seeds]
     studies = [study.name, *study_outcomes(study, outcomes)["study"].unique()]
-    others = outcomes.filter(~seed.is_in(used), pl.col("study").is_in(studies) | seed.is_in(later))
+    others = outcomes.filter(~pl.col("seed").is_in(used), pl.col("study").is_in(studies))
     trained_for = dict(others.select("trial", "study").iter_rows())
     found = {study.name: list[Trial]()}
     for trial in study.trials_of_seeds(others["seed"].unique().sort().to_list()):

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from ..studies.catalog.metrics import find_metric, pick_bias
+from ..studies.catalog.metrics import pick_bias
 from ..studies.presentation.kinds import PickKeys, Place, place_of
 from ..studies.schema.factors import level_name, level_text, named_levels, short_level_names
 from ..studies.schema.settings import Level
 from ..studies.text.units import number_range, plural
-from .statistics.estimates import mean
+from .observe import best_levels, observe
 
 if TYPE_CHECKING:
     from .subject import ResultSubject
 
-KeyT = TypeVar("KeyT")
 
 MAX_LISTED = 12
 """The maximum number of picked levels that a note lists."""
@@ -42,35 +40,24 @@ Picks = Mapping[Place, Pick]
 """The picked cells by the place of the level that is shown."""
 
 
-def best_of(metric: str, values: Mapping[KeyT, Sequence[float]]) -> list[KeyT]:
-    """Return the keys whose values of a metric have the best mean: several if they tie, in their order.
-
-    Only keys with the most values are compared, so that no level gains by a seed that failed. Without any
-    value, all keys tie.
-    """
-    sign = 1 if find_metric(metric).higher_is_better else -1
-    most = max(map(len, values.values()), default=0)
-    means = {key: sign * mean(each or [0.0]) for key, each in values.items() if len(each) == most}
-    best = max(means.values(), default=0.0)
-    return [key for key, each in means.items() if math.isclose(each, best)]
-
-
 def pick_cells(spec: PickKeys, subject: ResultSubject) -> Picks:
     """Return the picked cells: of those that differ only in `over`, the first of the best by `pick_by`.
 
-    The result is empty without the key `pick_by`.
+    The result is empty without the key `pick_by`, and has no cell of which a level has not run yet.
     """
     if spec.pick_by is None:
         return {}
     rivals: dict[Place, dict[Place, Mapping[str, Level]]] = {}
-    for trial in subject.trials:
-        rivals.setdefault(place_of(trial.levels, spec.over), {})[place_of(trial.levels)] = trial.levels
-    values: dict[Place, list[float]] = {}
-    for trial, value in subject.observe(spec.pick_by).values:
-        values.setdefault(place_of(trial.levels), []).append(value)
+    ends: dict[Place, list[tuple[str, float | None]]] = {}
+    found = observe(subject.study, subject.trials, subject.outcomes, spec.pick_by)
+    for trial, *end in zip(subject.trials, found["status"], found["value"], strict=True):
+        own = place_of(trial.levels)
+        rivals.setdefault(place_of(trial.levels, spec.over), {})[own] = trial.levels
+        if trial.seed not in subject.study.later_seeds:
+            ends.setdefault(own, []).append((end[0], end[1]))
     picks: dict[Place, Pick] = {}
     for tried in rivals.values():
-        if best := best_of(spec.pick_by, {place: values[place] for place in tried if place in values}):
+        if best := best_levels(spec.pick_by, {place: ends.get(place, []) for place in tried}):
             picks[best[0]] = Pick(tried=[*tried.values()], best=[tried[place] for place in best])
     return picks
 

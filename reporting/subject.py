@@ -14,7 +14,7 @@ import polars as pl
 from ..storage.rows import METRIC_COLUMNS
 from ..storage.rows import TRIALS as TRIAL_COLUMNS
 from ..studies.catalog.metrics import METRICS, Metric, find_metric
-from ..studies.planning.final_values import DIVERGED, ValueStatus, final_value, metric_names, trial_values
+from ..studies.planning.final_values import DIVERGED, ValueStatus, final_value, metric_names
 from ..studies.planning.status import study_outcomes
 from ..studies.presentation.kinds import describe_levels, fixed_levels, is_selected, selected_levels
 from ..studies.presentation.metric_words import difference_sentence, with_true_title
@@ -22,6 +22,7 @@ from ..studies.resolve.trial import Trial
 from ..studies.schema.factors import ABSENT, SEED, level_key, level_text
 from ..studies.schema.settings import Level, TrialSettings
 from ..studies.study import Study
+from .observe import counted_levels, counted_trials, observe
 from .outcomes import omitted_trials, provenance
 
 _SHARED_FACTORS = ("task", SEED)
@@ -150,8 +151,9 @@ class ResultSubject:
 
     @cached_property
     def trials(self) -> list[Trial]:
-        """Return the trial of every selected cell and seed."""
-        return [trial for trial in self.study.cells if is_selected(self.select, trial.levels)]
+        """Return the trial of every selected cell and seed that counts."""
+        counted = counted_trials(self.study, self.outcomes)
+        return [trial for trial in counted if is_selected(self.select, trial.levels)]
 
     @cached_property
     def settings(self) -> list[TrialSettings]:
@@ -161,7 +163,7 @@ class ResultSubject:
     @cached_property
     def levels(self) -> dict[str, tuple[Level, ...]]:
         """Return the selected levels of every factor."""
-        return selected_levels(self.select, self.study.factors)
+        return selected_levels(self.select, counted_levels(self.study, self.trials))
 
     @cached_property
     def varied(self) -> dict[str, tuple[Level, ...]]:
@@ -180,7 +182,7 @@ class ResultSubject:
 
     def observe(self, metric: str) -> Observations:
         """Return each trial's final value of a metric, and count the trials without a value."""
-        frame = trial_values(self.study.name, [trial.id for trial in self.trials], self.outcomes, metric)
+        frame = observe(self.study, self.trials, self.outcomes, metric)
         values, gaps, whys = list[tuple[Trial, float]](), Counter[str](), dict[str, tuple[str, str]]()
         found = frame.select("value", "status", "why").rows()
         for trial, (value, status, why) in zip(self.trials, found, strict=True):

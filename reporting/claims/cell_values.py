@@ -7,7 +7,7 @@ recipe, has its value in each of them, but counts once for the pooled variance.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
@@ -39,13 +39,12 @@ from ...studies.planning.final_values import (
     cost_per_epoch,
     count_reasons,
     smallest_step,
-    trial_values,
 )
-from ...studies.planning.reused_trials import find_stale_trials
-from ...studies.resolve.costs import counted_cost, model_cost, reachable_length
+from ...studies.resolve.costs import model_cost, reachable_length
 from ...studies.resolve.trial import CellKey, Trial, cell_key
 from ...studies.schema.factors import SEED
 from ...studies.study import Study
+from ..observe import BROKEN, observe
 from ..statistics.estimates import Interval, mean
 from ..statistics.pooled_differences import Pool, pooled_variance
 from ..statistics.speedup import Ends, TargetCosts, log_ratios
@@ -56,9 +55,6 @@ ENDED = {ValueStatus.INFINITE, ValueStatus.FAILED, ValueStatus.DIVERGED, ValueSt
 
 _VALUED = (ValueStatus.DONE, ValueStatus.INFINITE, ValueStatus.CENSORED)
 """The statuses of trials with a value."""
-
-_STALE = "not run, but stored for another version of the code (study run --keep-stale reuses it)"
-"""Why a trial has no value whose plug-in was edited after it ended."""
 
 _LOG = "log "
 """A prefix of a metric's name; the value is then the logarithm of the middle of two evaluations."""
@@ -109,18 +105,16 @@ class TrialValue(NamedTuple):
 
 
 def _read_values(
-    study: Study, metric: str, outcomes: pl.DataFrame, metrics: pl.DataFrame | None, stale: Container[str]
+    study: Study, metric: str, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
 ) -> dict[str, TrialValue]:
-    """Return each trial's value of a metric, by its id. `stale` trials have it for another version."""
-    settings, found = {trial.id: trial.settings for trial in study.cells}, dict[str, TrialValue]()
-    stored = trial_values(study.name, settings, outcomes, metric, metrics=metrics)
-    for trial, _, value, status, why in stored.iter_rows():
-        found[trial] = TrialValue(value if status in _VALUED else None, why, status)
-        if status not in _VALUED and (cost := counted_cost(metric, settings[trial])) is not None:
-            found[trial] = TrialValue(cost, "", ValueStatus.DONE)
-        elif status == ValueStatus.MISSING and trial in stale:
-            found[trial] = TrialValue(None, _STALE, status)
-    return found
+    """Return each trial's value of a metric, by its id."""
+    found = observe(study, study.cells, outcomes, metric, metrics=metrics).select(
+        "trial", "value", "status", "why"
+    )
+    return {
+        trial: TrialValue(value if status in _VALUED else None, why, ValueStatus(status))
+        for trial, value, status, why in found.iter_rows()
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,9 +122,9 @@ class CellValues(NumberValues):
     """The values of one quantity in one cell, by seed.
 
     The highest value of a seed that ended before it reached a target is infinite. `remarks` tell of these
-    seeds and of diverged seeds, which count with the worst value. `missing` are the seeds without a value,
-    which `gaps` tells of. `where` names the cell, and `trials` are those of all seeds. For lengths, `step` is
-    the step of the task's curriculum, otherwise one unit of the last printed digit.
+    seeds and of diverged and failed seeds, which count with the worst value. `missing` are the seeds without
+    a value, which `gaps` tells of. `where` names the cell, and `trials` are those of all seeds. For lengths,
+    `step` is the step of the task's curriculum, otherwise one unit of the last printed digit.
     """
 
     quantity: Quantity
@@ -163,8 +157,7 @@ class CellResults:
         for trial in study.cells:
             self.trials.setdefault(trial.cell, {})[int(trial.levels[SEED])] = trial
         names = {quantity.metric for quantity in quantities}
-        stale = find_stale_trials(study, outcomes)
-        self._values = {name: _read_values(study, name, outcomes, metrics, stale) for name in names}
+        self._values = {name: _read_values(study, name, outcomes, metrics) for name in names}
         self._per_epoch = {name: cost_per_epoch(name, outcomes) for name in names}
         self._varied = [name for name, levels in study.design.known_levels.items() if len(levels) > 1]
         self._over_budget = {trial.cell for trial in study.over_budget}
@@ -184,6 +177,12 @@ class CellResults:
         if trial is None:
             return smallest_step(find_metric(metric), None)
         return smallest_step(find_metric(metric), trial.settings, self._per_epoch[metric].get(trial.id))
+
+    def trial_ends(self, quantity: Quantity) -> list[tuple[str, float | None]]:
+        """Return the status and the value of a cell's trials with the seeds of the file."""
+        trials, values = self.trials.get(cell_key(quantity.cell), {}), self._values[quantity.metric]
+        found = [values[trials[seed].id] for seed in self.seeds if seed in trials]
+        return [(each.status or ValueStatus.NO_VALUE, each.value) for each in found]
 
     def has_ended(self, trial: Trial) -> bool:
         """Return whether a trial has a value, will never have one, or only needs a probe."""
@@ -249,8 +248,8 @@ class CellResults:
     def prediction(self, law: Extrapolation) -> Interval | None:
         """Predict the value of a larger model by a power law, with a 95 % interval.
 
-        As in a table of the kind `scaling`, the law is fitted to the geometric means over the study's own
-        seeds. The interval is that of a new cell.
+        As in a table of the kind `scaling`, the law is fitted to the geometric means over the seeds. The
+        interval is that of a new cell.
         Return None if a smaller size has no value, or one that is not positive.
         """
         from ..statistics.power_law import error_of_means, fit_power_law  # noqa: PLC0415 -- loads NumPy
@@ -258,7 +257,7 @@ class CellResults:
         points, results = list[tuple[float, float]](), list[list[float]]()
         for cell, part in law.parts:
             found = self.values_of(part).values
-            values = [found[seed] for seed in self.seeds if seed in found]
+            values = list(found.values())
             parameters = self._parameters(cell)
             if parameters is None or not values or not all(0 < value < math.inf for value in values):
                 return None
@@ -292,7 +291,7 @@ class CellResults:
                 remarks[seed] = found.why
             elif found.value is not None:
                 ends[seed] = (found.value, found.value)
-            elif found.status == ValueStatus.DIVERGED and metric.higher_is_better is not None:
+            elif found.status in BROKEN and metric.higher_is_better is not None:
                 ends[seed] = (worst, worst)
                 remarks[seed] = found.why
             elif seed in self.seeds or found.status in ENDED:

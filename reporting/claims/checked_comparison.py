@@ -9,7 +9,6 @@ from typing import Literal
 
 from ...studies.catalog.metrics import ANALYTIC_COSTS, is_target
 from ...studies.claims.comparisons import (
-    Cell,
     Claim,
     Comparison,
     Number,
@@ -24,10 +23,10 @@ from ...studies.claims.comparisons import (
 )
 from ...studies.planning.final_values import ValueStatus
 from ...studies.text.units import plural
-from ..picked_levels import best_of
+from ..observe import best_levels
 from ..statistics.look_levels import look_level
 from ..statistics.speedup import Ends
-from .cell_values import ENDED, CellResults, count_notes
+from .cell_values import CellResults, count_notes
 from .hypothesis_test import PairedTest, paired_test
 from .verdicts import OPEN, Judgement, Note, Verdict
 
@@ -57,19 +56,12 @@ def with_picks(claim: Claim, results: CellResults) -> tuple[Claim, dict[Quantity
 
 def _pick(number: Picked, results: CellResults) -> tuple[Quantity, Note] | None:
     """Pick the cell with the best mean; return None if a trial that may change the choice has not ended."""
-    values: dict[Cell, list[float]] = {}
-    for cell in number.cells:
-        found = results.cells[Quantity(number.pick_by, cell)]
-        if any(each.status is not None and each.status not in ENDED for each in found.missing.values()):
-            return None
-        if found.ends.keys() >= set(results.seeds):
-            ends = [found.ends[seed][1] for seed in results.seeds if seed not in found.remarks]
-            values[cell] = list(filter(math.isfinite, ends))
-    if not (best := best_of(number.pick_by, values)):
+    levels = {cell: results.trial_ends(Quantity(number.pick_by, cell)) for cell in number.cells}
+    if not (best := best_levels(number.pick_by, levels)):
         return None
     own = cell_label(tuple(pair for pair in best[0] if pair not in number.shared_levels))
     what = f"{own} is its best by {number.pick_by}"
-    if not values[best[0]]:
+    if not any(status == ValueStatus.DONE for status, _ in levels[best[0]]):
         what = f"no level has a {number.pick_by} to pick by; {own}, the first of the file, is compared"
     elif len(best) > 1:
         what += f"; {len(best)} levels tie, and the first of the file was taken"

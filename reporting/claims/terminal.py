@@ -17,11 +17,11 @@ from ...storage import Store
 from ...studies.catalog.metrics import find_metric, is_target, with_sign
 from ...studies.claims.comparisons import Extrapolation, iter_numbers, iter_quantities
 from ...studies.late_changes import describe_late_claims, describe_max_seeds
-from ...studies.planning.final_values import trial_values
 from ...studies.presentation.metric_words import describe_metrics
 from ...studies.resolve.trial import CellKey, Trial, cell_key
 from ...studies.study import Study
 from ...studies.text.units import degrees_of_freedom, listed
+from ..observe import observe
 from ..outcomes import dropped_seeds_sentence, overrides_sentence, stale_sentences, unlearnt_sentence
 from ..statistics.estimates import TESTS
 from ..statistics.speedup import BOUND_WORDS, FIRST_SENTENCE, HALFWAY_SENTENCE, format_ratio
@@ -282,8 +282,8 @@ def _unlearnt_sentences(study: Study, outcomes: pl.DataFrame) -> Iterator[str]:
         for trial in compared:
             groups.setdefault((metric, trial.settings.task.model_dump_json()), []).append(trial)
     for (metric, _), trials in groups.items():
-        settings, ids = trials[0].settings, [trial.id for trial in trials]
-        ended = trial_values(study.name, ids, outcomes, metric).filter(status="done")["value"].to_list()
+        settings = trials[0].settings
+        ended = observe(study, trials, outcomes, metric).filter(status="done")["value"].to_list()
         if sentence := unlearnt_sentence(metric, settings, ended):
             # the settings that distinguish the task from others of the same name
             task, own = settings.task, settings.task.model_dump()

@@ -17,16 +17,16 @@ from ...studies.planning.final_values import (
     ValueStatus,
     combined_status,
     last_members,
-    trial_values,
     without_whole_dev,
 )
 from ...studies.presentation.figure_keys import INDEX_AXES, TIME_AXES, CellFigure
-from ...studies.presentation.kinds import Spread, place_of, selected_levels
+from ...studies.presentation.kinds import Spread, place_of
 from ...studies.presentation.metric_words import in_sentence, with_true_title
 from ...studies.resolve.trial import CellKey, Trial
 from ...studies.schema.factors import ABSENT, SEED, level_key, level_name, named_levels, one_line
 from ...studies.schema.settings import Level
 from ...studies.text.units import number_range, plural
+from ..observe import BROKEN, observe
 from ..picked_levels import MAX_LISTED, Picks, pick_cells, pick_note
 from ..subject import ResultSubject, final_values
 from .curve import Axis, Content, Curve, Panel, Ticks, subject_curve
@@ -263,7 +263,10 @@ class FigureCells:
         part = f"; {interval}: {SPREADS[shown]}." if interval else "."
         mean = "one seed." if high == 1 else f"mean of {number_range([low, high])} seeds{part}"
         has_diverged = not self.diverged.keys().isdisjoint(self.frame["cell"])
-        return [f"{mark}: {mean}", *[f"{diverged}: without the seeds that diverged."] * has_diverged]
+        return [
+            f"{mark}: {mean}",
+            *[f"{diverged}: without the seeds that diverged or failed."] * has_diverged,
+        ]
 
     def lost_note(self) -> list[str]:
         """Return a note that names the cells without a value in which seeds diverged; empty without them."""
@@ -272,7 +275,7 @@ class FigureCells:
         lost = (cell for cell in sorted(self.diverged) if place_of(self.cells[cell], over) not in drawn)
         names = dict.fromkeys(self.cell_name(cell, over) for cell in lost)
         listed = "; ".join(names) if len(names) <= MAX_LISTED else plural(len(names), "cell")
-        return [f"Without a value, since seeds diverged: {listed}."] if names else []
+        return [f"Without a value, since seeds diverged or failed: {listed}."] if names else []
 
 
 def collect_cells(spec: CellFigure, subject: ResultSubject, metrics: pl.DataFrame | None) -> FigureCells:
@@ -281,8 +284,8 @@ def collect_cells(spec: CellFigure, subject: ResultSubject, metrics: pl.DataFram
     A figure of final values does not need or read `metrics`.
     """
     study, outcomes, picked = subject.study, subject.outcomes, pick_cells(spec, subject)
-    placed, cells = _locate_trials(spec, selected_levels(spec.select, study.factors), study.cells)
-    finals = trial_values(study.name, placed["trial"], outcomes, spec.value)
+    placed, cells = _locate_trials(spec, subject.levels, subject.trials)
+    finals = observe(study, subject.trials, outcomes, spec.value)
     ends = placed.with_columns(finals["seed"], finals["status"], finals["why"])
     if spec.over:  # trials without a result are counted, whatever is picked
         numbers = [number for number, levels in enumerate(cells) if place_of(levels) in picked]
@@ -293,7 +296,15 @@ def collect_cells(spec: CellFigure, subject: ResultSubject, metrics: pl.DataFram
         tasks = {trial.id: trial.common.task for trial in study.with_later_seeds().trials}
         history = without_whole_dev(metrics, outcomes, tasks)
         lacks_whole_dev = spec.value.startswith("dev_") and len(history) < len(metrics)
-    values = _values(spec, placed, outcomes, history).filter(pl.col("value").is_finite())
+    if spec.needs_history:
+        values = _values(spec, placed, outcomes, history)
+    else:
+        values = finals.filter(status=ValueStatus.DONE).select("trial", "value")
+        if spec.marks_cells:
+            across = observe(study, subject.trials, outcomes, spec.x).filter(status=ValueStatus.DONE)
+            values = values.join(across.select("trial", x="value").unique("trial"), on="trial")
+        values = values.unique("trial", maintain_order=True)
+    values = values.filter(pl.col("value").is_finite())
     frame = trained.drop(name for name in values.columns if name in POSITION_COLUMNS).join(values, on="trial")
     # a done trial whose value is not finite is not drawn, and counts as one without a value
     drawn, done = pl.col("trial").is_in(frame["trial"].implode()), pl.col("status") == ValueStatus.DONE
@@ -311,7 +322,7 @@ def collect_cells(spec: CellFigure, subject: ResultSubject, metrics: pl.DataFram
         gaps=Counter(ends.filter(~done)["status"]),
         # a figure by seed has no means that could lack one
         diverged=Counter(
-            ends.filter(status=ValueStatus.DIVERGED)["cell"] if SEED not in spec.roles.values() else ()
+            ends.filter(pl.col("status").is_in(BROKEN))["cell"] if SEED not in spec.roles.values() else ()
         ),
         statuses={tuple(place): combined_status(statuses).text for *place, statuses in places.iter_rows()},
         lacks_whole_dev=lacks_whole_dev,
@@ -360,9 +371,9 @@ def _values(
     If an axis shows time or the index of a metric, there is also a column x or y. A trial has a row for each
     time or index that the figure shows.
     """
-    if spec.needs_history and metrics is None:
+    if metrics is None:
         raise ValueError(f"expected the metrics of the store for the curve {spec.name}, got none")
-    if metrics is not None and spec.is_course:
+    if spec.is_course:
         named = metrics.filter(pl.col("name") == spec.value)
         if currency := SPENT_AXES.get(spec.x):
             named = _with_spent(named, currency, placed, outcomes)
@@ -370,10 +381,7 @@ def _values(
         return named.unique(["trial", spec.x], keep="last", maintain_order=True).select(
             "trial", pl.col(spec.x).alias("x"), "value"
         )
-    if metrics is not None and spec.needs_history:
-        return _indexed_values(spec, outcomes, metrics)
-    names = {"value": spec.value} | ({"x": spec.x} if spec.marks_cells else {})
-    return final_values(outcomes, names.values()).select("trial", **names).drop_nulls()
+    return _indexed_values(spec, outcomes, metrics)
 
 
 def _with_spent(

@@ -8,7 +8,7 @@ from functools import partial
 
 import polars as pl
 
-from ...studies.planning.final_values import ValueStatus, cost_per_epoch, trial_values
+from ...studies.planning.final_values import ValueStatus, cost_per_epoch
 from ...studies.presentation.kinds import (
     describe_levels,
 )
@@ -17,6 +17,7 @@ from ...studies.schema.factors import SEED, level_key, level_name, level_names, 
 from ...studies.schema.settings import Level
 from ...studies.study import Study
 from ...studies.text.units import number_range
+from ..observe import observe
 from ..statistics.estimates import Interval
 from ..statistics.speedup import (
     BOUND_WORDS,
@@ -54,7 +55,7 @@ def table(spec: SpeedupTable, study: Study, outcomes: pl.DataFrame, extras: Tabl
 def _column(
     spec: SpeedupTable, subject: ResultSubject, name: str, levels: Sequence[Level], notes: Footnotes
 ) -> list[Cell]:
-    values = trial_values(subject.study.name, [each.id for each in subject.trials], subject.outcomes, name)
+    values = observe(subject.study, subject.trials, subject.outcomes, name)
     known = {row["trial"]: row for row in values.iter_rows(named=True)}
     per_epoch = cost_per_epoch(name, subject.outcomes)
     cells: list[TargetCosts] = []

@@ -284,7 +284,7 @@ def _numbers(checked: ClaimResult, claim: Claim, now: Snapshot) -> Iterator[tupl
             value, low, high = predicted
             interval = None if low is None or high is None else (low, high)
             level = 0.95
-            found = replace(found, effect=value, interval=interval, n=min(found.n, len(study.seeds)))
+            found = replace(found, effect=value, interval=interval, n=found.n)
         case _ if any(isinstance(each, Extrapolation) for each in iter_numbers(number)):
             found = replace(found, interval=None)
         case _ if found.interval:

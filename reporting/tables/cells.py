@@ -25,6 +25,7 @@ from ...studies.resolve.trial import CellKey, Trial, first_of_each_kind
 from ...studies.schema.factors import level_names, level_text, one_line
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.study import Study
+from ..observe import counted_levels, counted_trials
 from ..outcomes import provenance
 from ..statistics.estimates import Estimate
 from .differences import (
@@ -61,8 +62,8 @@ class TableCells:
         """Find the rows, the columns and the trials of a table."""
         self.study, self.spec, self.outcomes, self.extras = study, spec, outcomes, extras or TableExtras()
         self.changes = read_changes(spec, study.design) if spec.rows == CHANGES else None
-        self.levels = selected_levels(spec.select, study.factors)
-        self.trials = self._in_rows(study.cells)
+        self.trials = self._in_rows(counted_trials(study, outcomes))
+        self.levels = selected_levels(spec.select, counted_levels(study, self.trials))
         self.trial_of_each_cell = list({id(trial.common): trial for trial in self.trials}.values())
         self.settings = [trial.settings for trial in first_of_each_kind(self.trial_of_each_cell)]
         self.baselines: dict[str, str] = {}
@@ -113,7 +114,7 @@ class TableCells:
     @cached_property
     def _tallied(self) -> Mapping[Place, Tally]:
         """Return the values of each cell and metric, also of `otherwise`."""
-        found = tally_trials(self.spec, self.study.name, self.trials, self.outcomes, self.extras.begun)
+        found = tally_trials(self.spec, self.study, self.trials, self.outcomes, self.extras.begun)
         if self.spec.pick_by is not None:
             return pick_best(self.spec, found)
         return {place: tally for place, (tally,) in found.items()}
@@ -145,7 +146,7 @@ class TableCells:
     @cached_property
     def _untrained(self) -> Mapping[tuple[str, str], str]:
         """Return remarks on cells whose trainings did not learn, by row and column."""
-        return untrained_remarks(self.spec, self.study.name, self.trials, self.outcomes)
+        return untrained_remarks(self.spec, self.study, self.trials, self.outcomes)
 
     def published_values(self) -> dict[tuple[str, CellKey], float]:
         """Return the paper's numbers by the metric and the cell of the trials that repeat them.
@@ -242,7 +243,9 @@ class TableCells:
                 p=tested.p,
             )
         spread, interval = spread_texts(estimate, metric, self.spec.spread)
-        if estimate is not None:
+        if estimate is not None and tally.broken:
+            text, spread, interval = f"{tally.broken} ({metric.format(estimate.value)})", "", ""
+        elif estimate is not None:
             text = metric.format(estimate.value)
         else:
             text = f"> {metric.format(tally.bound)}" if tally.limits else tally.placeholder

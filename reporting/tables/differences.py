@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import ANALYTIC_COSTS, Metric, find_metric, is_target, pick_bias
 from ...studies.planning.final_values import ValueStatus
-from ...studies.presentation.kinds import describe_levels, fixed_levels
+from ...studies.presentation.kinds import describe_levels, fixed_levels, selected_levels
 from ...studies.presentation.metric_words import (
     caution_sentence,
     difference_sentence,
@@ -22,6 +22,7 @@ from ...studies.presentation.metric_words import (
 )
 from ...studies.schema.factors import SEED, level_name, level_text, one_line
 from ...studies.schema.settings import Level, TrialSettings
+from ...studies.study import Study
 from ...studies.text.units import degrees_of_freedom, listed, number_range
 from ..outcomes import chance_of, unlearnt_sentence
 from ..picked_levels import Pick, pick_sentences
@@ -81,7 +82,7 @@ def baseline_tests(made: TableCells, column: TableColumn) -> ColumnTests:
     known = {
         row
         for (row, level, name), tally in made.tallies.items()
-        if (level, name) == (column.level, metric) and tally.values
+        if (level, name) == (column.level, metric) and tally.values and not tally.counts_as_worst
     }
     # rows with a common baseline share a pooled variance
     families: dict[str, list[CellPair]] = {}
@@ -170,10 +171,10 @@ def find_bold_cells(made: TableCells, column: TableColumn) -> ColumnTests:
     """Return the best cells of a column, which are shown in bold, with the tests that found them.
 
     No cell is best if there are fewer than two values, if all values are equal, or if the metric has no
-    better direction. A cell with an infinite value, or a diverged seed, is worse than every other cell, and
-    never best. With `best = "shown"` the printed digits decide, so that two equal numbers are both bold or
-    both plain. With `best = "test"`, a cell that shares fewer than two seeds with the leading one is not
-    compared, and is plain.
+    better direction. A cell with an infinite value, or a diverged or failed seed, is worse than every other
+    cell, and never best. With `best = "shown"` the printed digits decide, so that two equal numbers are both
+    bold or both plain. With `best = "test"`, a cell that shares fewer than two seeds with the leading one is
+    not compared, and is plain.
     """
     metric, estimates = column.metric, made.estimates
     cells = [(row.level, column.level, metric.name) for row in made.rows]
@@ -222,7 +223,8 @@ def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...
     at = f", at {describe_levels(fixed)}" if fixed else ""
     varies = trained or any(len(set(tally.values)) > 1 for tally in tallies)
     picks = _picks(made)
-    sentences = [f"{subject}{_average(spec, made.levels, trained or tallies, picks) if varies else ''}{at}."]
+    average = _average(made.study, spec, made.levels, trained or tallies, picks) if varies else ""
+    sentences = [f"{subject}{average}{at}."]
     sentences += [bias] if (bias := pick_bias(spec.pick_by, spec.over, spec.value)) else []
     sentences += pick_sentences(spec.over, picks)
     if other := next((cell.metric for cell in cells if cell.metric), ""):
@@ -275,6 +277,7 @@ def _picks(made: TableCells) -> list[Pick]:
 
 
 def _average(
+    study: Study,
     spec: CellsTable,
     levels: Mapping[str, tuple[Level, ...]],
     tallies: Collection[Tally],
@@ -283,10 +286,11 @@ def _average(
     counts = {factor: len(levels[factor]) for factor in spec.over if len(levels[factor]) > 1}
     for factor in counts if picks else ():
         counts[factor] = max(len({level_text(each[factor]) for each in pick.tried}) for pick in picks)
-    seeds = 1 if SEED in (spec.rows, spec.columns) else len(levels[SEED])
+    seeds = 1 if SEED in (spec.rows, spec.columns) else len(selected_levels(spec.select, study.factors)[SEED])
     if not tallies:
         return ""
-    known = [seeds] if spec.pick_by else sorted({max(tally.trials, seeds) for tally in tallies})
+    merged = spec.pick_by is not None  # a cell that waits has the trials of all levels
+    known = sorted({seeds if merged and not tally.label else max(tally.trials, seeds) for tally in tallies})
     over = "one seed" if known == [1] else f"{number_range(known)} seeds"
     averaged = "" if over == "one seed" else f"mean {SPREADS[spec.spread]} of "
     best_of = ""
@@ -309,7 +313,7 @@ def _best(made: TableCells, cells: Sequence[Cell]) -> list[str]:
     sides = {column.metric.higher_is_better for column in columns} - {None}
     side = "best" if len(sides) > 1 else "highest" if True in sides else "lowest"
     strayed = any(tally.values and tally.counts_as_worst for tally in made.tallies.values())
-    end = "; never with a diverged seed." if strayed else "."
+    end = "; never with a diverged or failed seed." if strayed else "."
     if spec.best == "shown":
         return [f"Bold: {side} in its column, with all ties at the shown precision{end}"]
     tested = [column for column in columns if column.tests]

@@ -10,21 +10,18 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...studies.catalog.metrics import ANALYTIC_COSTS, MODEL_COSTS, find_metric
+from ...studies.catalog.metrics import ANALYTIC_COSTS, find_metric
 from ...studies.planning.final_values import (
     ValueStatus,
     combined_status,
-    cost_per_epoch,
     count_reasons,
-    smallest_step,
-    trial_values,
 )
 from ...studies.presentation.kinds import Spread
-from ...studies.resolve.costs import counted_cost
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import ABSENT, SEED, level_names, level_text
 from ...studies.schema.settings import Level
-from ..picked_levels import best_of
+from ...studies.study import Study
+from ..observe import BROKEN, UNTRAINED, best_levels, broken_words, observe
 from ..statistics.estimates import Estimate, estimate, mean
 from .table import NOT_RUN, CellStatus
 
@@ -49,7 +46,8 @@ class Tally:
     If a value is infinite, so is the mean: `values` is empty, and `gaps` has only the infinite values. If
     trials ended before they reached a target, the mean is unknown: `values` is empty, `reached` has the costs
     at which the other trials reached it, and `limits` the costs at which these trials ended. `step` is the
-    smallest difference that two values can have; 0 for costs that are computed, not measured.
+    smallest difference that two values can have; 0 for costs that are computed, not measured. With `pick_by`,
+    `ends` has status and value of each seed of the file, by which levels are picked.
     """
 
     trials: int
@@ -62,6 +60,7 @@ class Tally:
     reached: tuple[float, ...] = ()
     limits: tuple[float, ...] = ()
     step: float = 0.0
+    ends: tuple[tuple[str, float | None], ...] = ()
 
     @property
     def status(self) -> CellStatus:
@@ -72,7 +71,7 @@ class Tally:
 
     @property
     def counts_as_worst(self) -> bool:
-        """Return whether a seed diverged, missed its target, or has an infinite value."""
+        """Return whether a seed diverged, failed, missed its target, or has an infinite value."""
         return any(status in _WORST for status, _ in self.gaps)
 
     @property
@@ -94,6 +93,11 @@ class Tally:
         """Return a lower bound of the mean, for trials that ended before they reached their target."""
         return mean((*self.reached, *self.limits))
 
+    @property
+    def broken(self) -> str:
+        """Return a text such as `2 of 4 diverged` if some seeds diverged or failed, else ""."""
+        return broken_words((status for status, _ in self.gaps), self.trials) if self.values else ""
+
     def remarks(self, noun: str = "seeds") -> list[str]:
         """Return sentences on why trials have no value, unless all share one reason, which the cell shows."""
         return [
@@ -104,10 +108,10 @@ class Tally:
         ]
 
 
-_WORST = (ValueStatus.INFINITE, ValueStatus.CENSORED, ValueStatus.DIVERGED)
+_WORST = (ValueStatus.INFINITE, ValueStatus.CENSORED, *BROKEN)
 """The statuses of trials that count as worse than any value."""
 
-_EMPTY = {ValueStatus.MISSING: "not run", ValueStatus.DIVERGED: "diverged"}
+_EMPTY = {ValueStatus.FAILED: "failed", ValueStatus.DIVERGED: "diverged"}
 _FEWER = {ValueStatus.FAILED: "failed seeds", ValueStatus.DIVERGED: "diverged seeds"}
 """The words for levels of which all seeds, or some, lack a value for this reason."""
 
@@ -120,38 +124,26 @@ _SELF_EXPLANATORY = (
 )
 
 
-_UNTRAINED = (ValueStatus.MISSING, ValueStatus.BEGUN)
-"""The statuses of trials whose costs are counted."""
-
-
 def tally_trials(
-    spec: CellsTable, study: str, trials: Sequence[Trial], outcomes: pl.DataFrame, begun: Collection[str] = ()
+    spec: CellsTable,
+    study: Study,
+    trials: Sequence[Trial],
+    outcomes: pl.DataFrame,
+    begun: Collection[str] = (),
 ) -> dict[Place, tuple[Tally, ...]]:
     """Return the values of each cell that has trials, as a tally.
 
     A tally also has the reasons for missing values. With `pick_by`, a cell has a tally for each combination
     of the levels of the factors in `over`. `outcomes` has the store's latest attempts, `begun` the trials
     that have begun and may have ended since. If the columns are metrics, the column in a cell's key is "".
-    Costs of untrained trials are counted from their settings where that is possible.
     """
     located = _locate_trials(trials, spec.rows, spec.columns, spec.over)
     tallies: dict[Place, tuple[Tally, ...]] = {}
-    ids = [trial.id for trial in trials]
     for metric in dict.fromkeys((*spec.value, *filter(None, (spec.otherwise, spec.pick_by)))):
-        valued = located.hstack(trial_values(study, ids, outcomes, metric, begun=begun))
-        if metric in ANALYTIC_COSTS:
-            valued = _with_counted(valued, trials, metric)
-        known, per_epoch = find_metric(metric), cost_per_epoch(metric, outcomes)
-        step = pl.lit(0.0 if metric in ANALYTIC_COSTS else smallest_step(known, None))
-        if per_epoch or known.steps_with_curriculum:
-            same = {id(trial.common): trial.common for trial in trials}  # the same for the seeds of a cell
-            steps = {key: smallest_step(known, settings) for key, settings in same.items()}
-            found = [per_epoch.get(trial.id, steps[id(trial.common)]) for trial in trials]
-            step = pl.Series(found, dtype=pl.Float64)
-        valued = valued.with_columns(step=step)
+        valued = located.hstack(observe(study, trials, outcomes, metric, begun=begun))
         if spec.over and spec.pick_by is None:
             valued = _seed_means(valued)
-        for row, column, tally in _tallies(valued, separate=spec.pick_by is not None):
+        for row, column, tally in _tallies(valued, study.later_seeds, separate=spec.pick_by is not None):
             place = row, column, metric
             tallies[place] = (*tallies.get(place, ()), tally)
     return tallies
@@ -207,25 +199,9 @@ def _seed_means(valued: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _with_counted(valued: pl.DataFrame, trials: Sequence[Trial], cost: str) -> pl.DataFrame:
-    """Give untrained and failed trials the value of a cost that can be counted from their settings."""
-    uncounted = (*_UNTRAINED, ValueStatus.FAILED) if cost in MODEL_COSTS else _UNTRAINED
-    counted = pl.Series(
-        [
-            counted_cost(cost, trial.settings) if status in uncounted else None
-            for trial, status in zip(trials, valued["status"], strict=True)
-        ],
-        dtype=pl.Float64,
-    )
-    has_count = counted.is_not_null()
-    return valued.with_columns(
-        value=pl.coalesce(counted, "value"),
-        status=pl.when(has_count).then(pl.lit(ValueStatus.DONE)).otherwise("status"),
-        why=pl.when(has_count).then(pl.lit("")).otherwise("why"),
-    )
-
-
-def _tallies(valued: pl.DataFrame, *, separate: bool) -> Iterator[tuple[str, str, Tally]]:
+def _tallies(
+    valued: pl.DataFrame, later_seeds: Sequence[int], *, separate: bool
+) -> Iterator[tuple[str, str, Tally]]:
     done = pl.col("status") == ValueStatus.DONE
     cells = valued.group_by(["row", "column", *(["over"] if separate else [])], maintain_order=True).agg(
         trials=pl.len(),
@@ -235,6 +211,7 @@ def _tallies(valued: pl.DataFrame, *, separate: bool) -> Iterator[tuple[str, str
         step=pl.col("step").max(),
         statuses=pl.col("status").filter(~done),
         whys=pl.col("why").filter(~done),
+        ends=pl.struct("status", "value").filter(~pl.col("unit").is_in(list(later_seeds))),
     )
     shared: dict[tuple[int, ...], tuple[int, ...]] = {}  # most cells have the same units
     for cell in cells.iter_rows(named=True):
@@ -251,6 +228,7 @@ def _tallies(valued: pl.DataFrame, *, separate: bool) -> Iterator[tuple[str, str
             reached=tuple(values) if limits and not infinite else (),
             limits=limits,
             step=cell["step"],
+            ends=tuple((end["status"], end["value"]) for end in cell["ends"]),
         )
         yield cell["row"], cell["column"], tally
 
@@ -258,25 +236,37 @@ def _tallies(valued: pl.DataFrame, *, separate: bool) -> Iterator[tuple[str, str
 def pick_best(spec: CellsTable, tallies: Mapping[Place, tuple[Tally, ...]]) -> dict[Place, Tally]:
     """Pick the best levels of the factors in `over` for each cell, and return the values at these levels.
 
-    If no level can be picked yet, the trials of all levels are merged. They then only have a value that all
+    While no level can be picked, the trials of all levels are merged. They then only have a value that all
     levels share, such as a number of parameters.
     """
     metrics = [name for name in (spec.pick_by, spec.otherwise) if name]
     best: dict[Place, Tally] = {}
     for place, levels in tallies.items():
-        ranked = {name: tallies[*place[:2], name] for name in metrics}
-        for metric, values in ranked.items():
-            if tied := best_of(metric, {level.label: level.values for level in values if level.values}):
-                picked = next(level for level in levels if level.label == tied[0])
-                remark = _pick_remark(spec.over, tied, list(zip(*ranked.values(), strict=True)))
-                best[place] = replace(picked, tied=tuple(tied), pick_remark=remark)
-                break
+        ranked = [tallies[*place[:2], name] for name in metrics]
+        bests = [
+            best_levels(metric, {level.label: level.ends for level in each})
+            for metric, each in zip(metrics, ranked, strict=True)
+        ]
+        # the first metric that has values picks, once all levels have run
+        values = next((number for number, each in enumerate(ranked) if any(one.values for one in each)), None)
+        tied = None if None in bests or values is None else bests[values]
+        if tied:
+            picked = next(level for level in levels if level.label == tied[0])
+            remark = _pick_remark(spec.over, tied, list(zip(*ranked, strict=True)))
+            best[place] = replace(picked, tied=tuple(tied), pick_remark=remark)
+        elif (
+            place[2] in ANALYTIC_COSTS
+            and levels[0].values
+            and len({*map(tuple, (level.values for level in levels))}) == 1
+        ):
+            best[place] = replace(levels[0], label="")
         else:
             gaps = [gap for level in levels for gap in level.gaps]
-            gaps = gaps or [gap for level in ranked[metrics[0]] for gap in level.gaps]
-            best[place] = Tally(trials=sum(level.trials for level in levels), values=(), gaps=tuple(gaps))
-            if levels[0].values and len({tuple(level.values) for level in levels}) == 1:
-                best[place] = replace(levels[0], label="")
+            gaps = gaps or [gap for level in ranked[0] for gap in level.gaps]
+            waiting = tuple(gap for level in ranked[0] for gap in level.gaps if gap[0] in UNTRAINED)
+            best[place] = Tally(
+                trials=sum(level.trials for level in levels), values=(), gaps=waiting or tuple(gaps)
+            )
     return best
 
 
@@ -286,10 +276,10 @@ def _pick_remark(over: Sequence[str], tied: Sequence[str], levels: Sequence[tupl
     `tied` has the labels of the best levels. A level has a tally for each metric that picks; the one with the
     most values counts.
     """
-    counted = [max(level, key=lambda tally: len(tally.values)) for level in levels]
-    most = max(len(tally.values) for tally in counted if tally.label == tied[0])
-    empty = [tally.gap_status for tally in counted if not tally.values]
-    fewer = [tally.gap_status for tally in counted if 0 < len(tally.values) < most]
+    counted = [max(level, key=_count_done) for level in levels]
+    most = max(_count_done(tally) for tally in counted if tally.label == tied[0])
+    empty = [tally.gap_status for tally in counted if not _count_done(tally)]
+    fewer = [tally.gap_status for tally in counted if 0 < _count_done(tally) < most]
     of, parts = f"of {len(levels)} levels of {' and '.join(over)}", list[str]()
     if empty:
         why = _EMPTY.get(empty[0]) if len({*empty}) == 1 else None
@@ -301,8 +291,13 @@ def _pick_remark(over: Sequence[str], tied: Sequence[str], levels: Sequence[tupl
     return ", ".join(parts)
 
 
+def _count_done(tally: Tally) -> int:
+    """Return how many seeds of the file have a value."""
+    return sum(status == ValueStatus.DONE for status, _ in tally.ends)
+
+
 def untrained_remarks(
-    spec: CellsTable, study: str, trials: Sequence[Trial], outcomes: pl.DataFrame
+    spec: CellsTable, study: Study, trials: Sequence[Trial], outcomes: pl.DataFrame
 ) -> dict[tuple[str, str], str]:
     """Return remarks on cells with trainings that did not learn, by row and column.
 

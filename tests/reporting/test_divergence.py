@@ -67,7 +67,7 @@ def test_a_mean_without_a_diverged_seed_is_never_bold(found, best):
     made = StudyResults(study, found.store).table()
     assert made.cells[0][0].estimate.value < made.cells[1][0].estimate.value
     assert [row[0].best for row in made.cells] == [False, True]
-    assert sum(line.endswith("; never with a diverged seed.") for line in made.caption) == 1
+    assert sum(line.endswith("; never with a diverged or failed seed.") for line in made.caption) == 1
 
 
 def test_a_claim_counts_a_seed_that_diverged_as_the_worst_and_names_it(found):
@@ -117,7 +117,7 @@ def test_the_best_points_of_a_search_have_no_training_that_diverged(tmp_path):
 def test_a_figure_leaves_out_what_diverged_and_says_so(found):
     made = found.curve()
     assert any(note.endswith(" 6 trials: 1 diverged.") for note in made.notes)
-    assert "Hollow: without the seeds that diverged." in made.notes
+    assert "Hollow: without the seeds that diverged or failed." in made.notes
     lines = made.panels[0].content.lines
     assert [{(point.n, point.diverged) for point in line.points} for line in lines] == [{(2, 1)}, {(3, 0)}]
 
@@ -135,4 +135,4 @@ def test_a_figure_names_the_levels_at_which_all_seeds_diverged(keys):
     lost = [trial.id for trial in study.trials if (trial.levels["mixer"], trial.levels["lr"]) == ("sa", 1e-1)]
     rose = pl.when(pl.col("trial").is_in(lost)).then(pl.lit("rose from 1 to 2")).alias("diverged")
     made = build_curve(study, study.curves[0], rows.with_columns(rose))
-    assert "Without a value, since seeds diverged: sa, lr 0.1." in made.notes
+    assert "Without a value, since seeds diverged or failed: sa, lr 0.1." in made.notes

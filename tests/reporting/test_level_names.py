@@ -131,6 +131,6 @@ def test_labels_of_claims_and_stored_levels_stay_as_they_are_spelled(study):
 def test_levels_of_one_name_are_not_taken_for_each_other(study):
     twins = load_study(TEXT.replace('both = "sa + {local}"', 'sa = "sa + {local}"').replace("{both}", "{sa}"))
     spec = CellsTable(name="t", rows="k", value="max_length", over=["mixer"], pick_by="max_length")
-    found = tally_trials(spec, twins.name, twins.trials, outcomes(twins))
+    found = tally_trials(spec, twins, twins.trials, outcomes(twins))
     assert [tally.label for tally in found["5", "", "max_length"]] == ["mixer {sa}"]
     assert build_table(twins, CellsTable(**SPEC), outcomes(twins)).rows == ("sa", "{sa}")

@@ -118,10 +118,9 @@ def test_a_learning_curve_runs_over_epochs_or_steps(drawn):
 def test_a_figure_shows_the_level_that_a_metric_picks_and_names_it(drawn, golden):
     picks = {"over": "filter", "pick_by": "max_length"}
     made = drawn(kind="line", value="length", x="epoch", series="mixer", select={"task": "reverse"}, **picks)
-    # one seed of attention has no value at 800, so 80 is picked
+    # one seed of attention has no value at 800, so 80 is picked; a level of conv has not run
     assert [(line.name, line.points[-1].y, line.points[-1].n) for line in only(made).lines] == [
         ("sa", 12, 3),
-        ("conv", 23, 3),
         ("sa + conv", 33, 3),
     ]
     golden(made.notes)
@@ -182,18 +181,18 @@ def test_a_mean_without_a_diverged_seed_is_marked_and_never_on_a_front(study, fr
         [0, 0, 0],
         [0, 0, 0],
     ]
-    assert line.notes[1] == "Hollow: without the seeds that diverged."
+    assert line.notes[1] == "Hollow: without the seeds that diverged or failed."
     bar = make_curve(
         study, strayed, kind="bar", value="max_length", x="mixer", select={**select, "filter": 8}
     )
     assert [each.text for each in only(bar).bars] == ["11.0*", "21.0", "31.0"]
     heat = make_curve(study, strayed, kind="heat", value="max_length", x="mixer", y="filter", select=select)
     assert [texts[0] for texts in only(heat).texts] == ["11.0*", "12.0", "13.0"]
-    assert bar.notes[1] == heat.notes[1] == "*: without the seeds that diverged."
+    assert bar.notes[1] == heat.notes[1] == "*: without the seeds that diverged or failed."
     front = make_curve(study, strayed, kind="pareto", value="loss", x="parameters", select=select)
     assert [point.diverged for line in only(front).lines for point in line.points].count(1) == 1
     assert {point.diverged for point in only(front).front} == {0}
-    assert front.notes[1] == "Cross, never on the front: without the seeds that diverged."
+    assert front.notes[1] == "Cross, never on the front: without the seeds that diverged or failed."
     seeds = make_curve(
         study, strayed, kind="line", value="max_length", x="filter", series="seed",
         select={**select, "mixer": "sa"},

@@ -184,15 +184,18 @@ def test_digits_of_the_fallback_metric_are_no_fault(study: Study) -> None:
     assert spec(study, digits={"best_accuracy": 2}).faults(study.design, None) == []
 
 
-def test_a_level_that_has_not_run_is_distinguished_from_one_without_a_value() -> None:
+def test_a_level_is_picked_beside_failed_ones_once_all_have_run() -> None:
     spec = load_study(STUDY).tables[0]
-    done = Tally(trials=1, values=(3.0,), label="lr 0.001")
-    failed, open_ = (replace(done, values=(), gaps=((each, "x"),)) for each in ("failed", "missing"))
+    done = Tally(trials=1, values=(3.0,), label="lr 0.001", ends=(("done", 3.0),))
+    failed, open_ = (
+        replace(done, values=(), gaps=((each, "x"),), ends=((each, None),)) for each in ("failed", "missing")
+    )
     place = ("mean_pool", "50", spec.value[0])
     for others, told in (
-        ((open_, open_), "2 of 3 levels of lr not run"),
-        ((failed, open_), "2 of 3 levels of lr gave no value"),
+        ((failed, failed), ("lr 0.001", "2 of 3 levels of lr failed")),
+        ((failed, open_), ("", "")),
     ):
         levels = (done, *(replace(each, label=f"lr {number}") for number, each in enumerate(others, 1)))
         found = {place: levels, (*place[:2], spec.otherwise): levels}
-        assert pick_best(spec, found)[place].pick_remark == told
+        picked = pick_best(spec, found)[place]
+        assert (picked.label, picked.pick_remark) == told
