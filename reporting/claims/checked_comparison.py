@@ -196,7 +196,7 @@ def notes_on_cells(checked: CheckedComparison) -> Iterator[Note]:
         if (pick := checked.picks.get(cell.quantity)) is not None:
             yield pick
         whys = [why for seed, why in cell.remarks.items() if seed in checked.ends]
-        yield from count_notes(whys, cell.where, len(checked.ends))
+        yield from count_notes(whys, cell.where, max(len(checked.ends), len(checked.results.seeds)))
 
 
 def notes_on_test(
