@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Generic, TypeVar
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import ConfigDict, Field, JsonValue, ValidationInfo, field_validator, model_validator
 
 from ...plugins import Registry, check_part
 from ..text.strict_model import KnownNames, NamedSettings, StrictModel, class_faults
@@ -86,6 +86,21 @@ def _owned_key_fault(key: str, owner: str, name: str) -> str:
     return f"only the schedule {owner} has the key {key}, got {name}"
 
 
+FALLING = ("linear", "cosine", "warmup_stable_decay")
+"""The schedules that fall to a floor."""
+
+
+def _only_for(names: Collection[str], **keys: JsonValue) -> JsonValue:
+    """Return a JSON Schema for keys of all parts but those with these names."""
+    return {"if": {"properties": {"name": {"not": {"enum": [*names]}}}}, "then": {"properties": keys}}
+
+
+def _needed_by(name: str, **keys: JsonValue) -> JsonValue:
+    """Return a JSON Schema for keys that the part of this name needs."""
+    its = {"properties": {"name": {"const": name}}, "required": ["name"]}
+    return {"if": its, "then": {"properties": keys, "required": [*keys]}}
+
+
 class OwnScheduleSettings(ScheduleSettings):
     """Settings of the built-in schedules in `train.schedule`.
 
@@ -97,6 +112,19 @@ class OwnScheduleSettings(ScheduleSettings):
     compares the mean training loss of the last `every` steps with the `patience` means before. If it is worse
     than all of them, the rate is multiplied by `decay` (the program of Kaiser and Bengio 2016).
     """
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "allOf": [
+                _only_for(("milestones",), milestones={"maxItems": 0}),
+                _needed_by("milestones", milestones={"minItems": 1}),
+                _only_for(("warmup_stable_decay",), cooldown={"maximum": 0}),
+                _needed_by("warmup_stable_decay", cooldown={"minimum": 1}),
+                _only_for(FALLING, floor={"maximum": 0}),
+                _needed_by("inverse_sqrt", warmup={"minimum": 1}),
+            ]
+        }
+    )
 
     patience: int = Field(default=5, ge=1)
     """for plateau: epochs without a better dev loss before the rate falls; for recent: the number of earlier
@@ -138,9 +166,6 @@ class PluginSchedule(ScheduleSettings, ABC):
         steps, `total_steps` is an estimate that changes from step to step.
         """
 
-
-FALLING = ("linear", "cosine", "warmup_stable_decay")
-"""The schedules that fall to a floor."""
 
 for _name, _source in {
     "constant": "",
@@ -200,8 +225,14 @@ Betas = Annotated[
 """The decay rates of the first and the second moment."""
 
 
+MOMENTUMS: Mapping[str, float] = {"sgd": 0.0, "muon": 0.95}
+"""The default momentum of rules with a momentum setting."""
+
+
 class OwnOptimizerSettings(OptimizerSettings):
     """Settings of the built-in optimisers in `train.optimizer`."""
+
+    model_config = ConfigDict(json_schema_extra={"allOf": [_only_for(MOMENTUMS, momentum={"type": "null"})]})
 
     weight_decay: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """the strength of weight decay"""
@@ -239,9 +270,6 @@ class PluginOptimizer(OptimizerSettings, ABC):
         Each weight of the model must be in exactly one parameter group. `lr` is the peak learning rate.
         """
 
-
-MOMENTUMS: Mapping[str, float] = {"sgd": 0.0, "muon": 0.95}
-"""The default momentum of rules with a momentum setting."""
 
 for _name, _source in {
     "adam": "Kingma and Ba 2015",

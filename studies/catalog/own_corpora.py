@@ -22,6 +22,10 @@ FOLDER = "own"
 SPLITS = ("train", "dev", "test")
 
 
+NamedFiles = str | dict[str, Any]
+"""What a study file says of a corpus: its name, or a table of files."""
+
+
 def own_source(sha256: str) -> SourceFile:
     """Describe the user's file with this SHA-256. In the data folder, the SHA-256 is the file's name."""
     return SourceFile(names=(sha256,), digest=f"sha256:{sha256}")

@@ -317,9 +317,8 @@ class PartReader:
         return no_info_before_validator_function(self.read, handler(source))
 
     def __get_pydantic_json_schema__(self, source: CoreSchema, _: object) -> dict[str, Any]:
-        """Return the JSON Schema of a name, or of a table with a name, which decides its other keys."""
-        named = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
-        return {"anyOf": [{"type": "string"}, named]}
+        """Return this reader, in place of which `json_schema.py` writes the JSON Schema of each name."""
+        return {PART: self}
 
     def read(self, given: object) -> object:
         """Return the settings of a part; raise ValueError with every fault."""
@@ -366,6 +365,10 @@ class PartReader:
         shown = json.dumps(value) if isinstance(value, str | int | float) else "…"
         owners = (name for name in self.names if key != "name" and key in self.find(name).model_fields)
         return next((f'{{ name = "{name}", {key} = {shown} }}' for name in owners), "")
+
+
+PART = "x-part"
+"""The key under which a JSON Schema that is not complete yet has the reader of a part."""
 
 
 def readers_in(field: FieldInfo) -> Iterator[PartReader]:

@@ -60,7 +60,7 @@ def _check_increasing(lengths: tuple[int, ...]) -> tuple[int, ...]:
 
 IncreasingLengths = Annotated[
     tuple[Length, ...],
-    BeforeValidator(_read_lengths),
+    BeforeValidator(_read_lengths, json_schema_input_type=tuple[Length, ...] | LengthRange),
     Field(strict=False, max_length=MAX_TEST_LENGTHS),
     AfterValidator(_check_increasing),
 ]

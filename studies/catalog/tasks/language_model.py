@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field
 from ....grammar.model_config import ModelInterface
 from ...text.strict_model import KnownNames
 from ..datasets import Corpus, CorpusError, dataset_names, require_dataset
-from ..own_corpora import OwnDocuments, OwnText, OwnTokenizer, read_facts
+from ..own_corpora import NamedFiles, OwnDocuments, OwnText, OwnTokenizer, read_facts
 from .spec import (
     DEFAULT_PIECES,
     LINE_TOKENS,
@@ -59,7 +59,7 @@ class LanguageModelSettings(TaskSettings):
 
     corpus: Annotated[
         str | OwnText | OwnDocuments,
-        BeforeValidator(read_facts(OwnText, OwnDocuments)),
+        BeforeValidator(read_facts(OwnText, OwnDocuments), json_schema_input_type=NamedFiles),
         KnownNames(lambda: dataset_names(Corpus)),
     ]
     """the text: a corpus by name, or your own files as in `{ path = "my.txt" }`; see `docs/how-to/my-data.md`
@@ -68,7 +68,10 @@ class LanguageModelSettings(TaskSettings):
     """the kind of token; `docs/reference/data.md` describes them"""
     pieces: int = Field(default=DEFAULT_PIECES, ge=300, le=1_000_000)
     """the vocabulary size of bpe and byte_bpe, and of words in your own text"""
-    tokenizer: Annotated[OwnTokenizer | None, BeforeValidator(read_facts(OwnTokenizer, named=False))] = None
+    tokenizer: Annotated[
+        OwnTokenizer | None,
+        BeforeValidator(read_facts(OwnTokenizer, named=False), json_schema_input_type=NamedFiles | None),
+    ] = None
     """for pretrained tokens: a file, as in `"tokenizer.json"` or `{ path = "my.tiktoken", pattern = '…' }`"""
     batching: Literal["stream", "packed", "lines", "sentences"] = "stream"
     """what a row of a batch is: one endless text, a piece of `context` tokens, or a line (a document,

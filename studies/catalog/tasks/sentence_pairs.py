@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 from ....grammar.model_config import ModelInterface
 from ...text.strict_model import KnownNames
 from ..datasets import ParallelCorpus, Treebank, dataset_names, require_dataset
-from ..own_corpora import OwnPairs, OwnSequences, read_facts
+from ..own_corpora import NamedFiles, OwnPairs, OwnSequences, read_facts
 from .spec import DEFAULT_PIECES, LINE_TOKENS, TaskInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
 
 SizeChoice = Literal["all", "estimated"]
@@ -61,7 +61,7 @@ class TranslationSettings(SentencePairSettings):
 
     corpus: Annotated[
         str | OwnPairs,
-        BeforeValidator(read_facts(OwnPairs)),
+        BeforeValidator(read_facts(OwnPairs), json_schema_input_type=NamedFiles),
         KnownNames(lambda: dataset_names(ParallelCorpus)),
     ]
     """the pairs: a corpus by name, or your own files as in `{ path = "my.tsv" }`; see
@@ -130,7 +130,10 @@ BYTES = 256
 class LabelledSettings(TaskSettings, ABC):
     """Keys of `[task]` that all tasks on the user's labelled sequences share."""
 
-    corpus: Annotated[OwnSequences, BeforeValidator(read_facts(OwnSequences, named=False))]
+    corpus: Annotated[
+        OwnSequences,
+        BeforeValidator(read_facts(OwnSequences, named=False), json_schema_input_type=NamedFiles),
+    ]
     """the files, as in `{ path = "my.csv", text = "text", label = "label" }`; see `docs/how-to/my-data.md`"""
     longest: int = Field(default=300, ge=1)
     """the maximum number of tokens that are read of a sequence"""
