@@ -18,11 +18,18 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.util import find_spec
 
-from .lazy_exports import lazy_exports
+from .lazy_exports import PROVIDED, lazy_exports
 
 __version__ = "0.1.0"
 
 _load, _, __all__ = lazy_exports(__name__)
+
+PROVIDED |= {
+    "block_costs": lambda: import_module(".blocks.costs", __name__),
+    "planning": lambda: import_module(".engine.run.planning", __name__),
+    "probes": lambda: import_module(".engine.probes.registered_probes", __name__),
+    "lm_evaluation": lambda: import_module(".engine.probes.lm_evaluation", __name__),
+}
 
 
 def __getattr__(name: str) -> object:

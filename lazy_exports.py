@@ -1,6 +1,7 @@
 """Lazy exports: the names of a package that are promised to users, each loaded on first use.
 
 They are written once, in the `__init__.pyi` next to the package's `__init__.py`, where editors read them too.
+`PROVIDED` has what a floor uses of a higher one without importing it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,10 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from typing import Any
+
+PROVIDED: dict[str, Callable[[], Any]] = {}
+"""Modules of higher floors that lower floors use, by name. The package's root says how each is loaded."""
 
 _EXPORT = re.compile(r"^from (?P<module>\.[.\w]*) import (?P<name>\w+) as (?P=name)\b", re.MULTILINE)
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import ActivememError
 from ..grammar import parse
@@ -18,7 +17,7 @@ from ..grammar.difference import ablations, describe_difference
 from ..storage import Store
 from ..studies.catalog.metrics import METRICS_AND_COSTS
 from ..studies.planning.status import stored_outcomes
-from ..studies.planning.time_estimates import TimeEstimate, TimeEstimator, total_time
+from ..studies.planning.time_estimates import MeasureSteps, TimeEstimate, TimeEstimator, total_time
 from ..studies.presentation.changes import change_name
 from ..studies.resolve.costs import max_trial_flops
 from ..studies.resolve.template import HOLE_PATTERN, TRIAL_TABLES, Template, iter_texts, resolve_settings
@@ -28,9 +27,6 @@ from ..studies.schema.settings import RECIPE_PATH, Level
 from ..studies.study import Study, load_recorded_study
 from ..studies.text.errors import StudyError
 from ..studies.text.toml_positions import toml_comment, toml_table
-
-if TYPE_CHECKING:
-    from ..engine.core.resources import Machine
 
 _KEPT = ("plugins", "keep_weights", "keep_checkpoints")
 """The [study] keys that are copied to the new study."""
@@ -81,14 +77,11 @@ class MissingAblations:
     held: Mapping[str, Level]
     changes: Sequence[_Change] = ()
 
-    def missing_cells(self, store: Store, machine: Machine | None = None) -> list[MissingCell]:
+    def missing_cells(self, store: Store, measure: MeasureSteps | None = None) -> list[MissingCell]:
         """Return the changed cells of which the store lacks trials.
 
-        With a `Machine`, training times that are unknown are measured on it.
+        `measure` measures the training times that are unknown.
         """
-        measure = None
-        if machine is not None:  # by the engine, as reporting trains nothing
-            measure = import_module("activemem.engine.run.planning").measure_steps(machine, {})
         changed = self._load(self.changes)
         outcomes = stored_outcomes(store, changed)
         done = set(outcomes.filter(status="done")["trial"])

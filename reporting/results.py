@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import polars as pl
 
 from .. import reporting  # it loads names when these are used: a status needs few
 from ..errors import argument_fault, check_arguments, nearest_hint, number_fault, texts_fault
+from ..lazy_exports import PROVIDED
 from ..storage import Store, open_store
 from ..storage.rows import KEY_COLUMNS
 from ..studies.catalog.metrics import find_metric
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .claims.verdicts import ClaimResult
     from .curves.curve import Curve
     from .kept_models import KeptModel
+    from .missing_ablations import MissingAblations, MissingCell
     from .tables.table import Table
 
 SpecT = TypeVar("SpecT", bound=ResultKeys)
@@ -161,9 +162,7 @@ class StudyResults:
             from ..studies.planning.plan import make_plan  # noqa: PLC0415 -- tables do without it
 
             return make_plan(self.study, self.store, selected)
-        check_arguments(argument_fault("machine", machine, _engine("core.resources").Machine))
-        planning = _engine("run.planning")
-        plan = planning.plan_study(self.study, self.store, machine, selected)
+        plan = PROVIDED["planning"]().plan_study(self.study, self.store, machine, selected)
         return replace(plan, noise=tuple(self.noise))
 
     def probe(
@@ -173,9 +172,7 @@ class StudyResults:
 
         Yield each kind of measurement, "probed" or "tuned", with its results.
         """
-        machine = machine or _engine("core.resources").ONE_CPU
-        probes = _engine("probes.registered_probes")
-        return probes.measure_study(self.study, self.store, machine, sequences=sequences)
+        return PROVIDED["probes"]().measure_study(self.study, self.store, machine, sequences=sequences)
 
     def evaluate(self, tasks: Sequence[str], folder: Path | None = None) -> Iterator[ProbeResult]:
         """Score the trained language models on tasks of lm_eval, and store the scores.
@@ -183,7 +180,19 @@ class StudyResults:
         Tasks are looked up in `folder`, by default in lm_eval. Raise EvaluationError if a package or a task
         is missing.
         """
-        return _engine("probes.lm_evaluation").evaluate_study(self.study, self.store, tasks, folder)
+        return PROVIDED["lm_evaluation"]().evaluate_study(self.study, self.store, tasks, folder)
+
+    def missing_ablations(self, machine: Machine | None = None) -> tuple[MissingAblations, list[MissingCell]]:
+        """Return the single changes of the study's baseline, and those of which the store lacks trials.
+
+        With a `Machine`, training times that are unknown are measured on it. Raise MissingError for a study
+        without such changes.
+        """
+        from .missing_ablations import find_missing  # noqa: PLC0415 -- loaded where it is needed
+
+        found = find_missing(self.study)
+        measure = None if machine is None else PROVIDED["planning"]().measure_steps(machine, {})
+        return found, found.missing_cells(self.store, measure)
 
     def table(self, name: str | None = None, *, published: bool = True) -> Table:
         """Return a table of the study file, by default the first, with the paper's numbers if `published`."""
@@ -263,11 +272,6 @@ class StudyResults:
         return "\n".join(
             [head, *(each._repr_html_() for each in (self.tables() if self.study.tables else ()))]
         )
-
-
-def _engine(module: str) -> Any:  # noqa: ANN401 -- a module
-    """Import a module of the engine. Only methods that train or measure need it."""
-    return import_module(f"activemem.engine.{module}")
 
 
 def _select_specs(

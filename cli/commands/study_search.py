@@ -178,15 +178,14 @@ def missing(
     The changes are the other levels of each factor, one at a time, and the baseline's recipe without each of
     its parts. Factors of the task keep the level of the baseline. Times are estimated as in `study plan`.
     """
-    from ...reporting.missing_ablations import MissingError, find_missing
+    from ...reporting.missing_ablations import MissingError
     from ..machine_settings import open_results
     from ..views.missing import format_missing
 
     if write is not None and write.exists():
         raise MissingError(f"expected a new file, got {write}, which exists; choose another name")
     configured = cli.load_settings({"results": results})
-    found = find_missing(open_results(study, results).study)
-    cells = found.missing_cells(configured.store, configured.machine)
+    found, cells = open_results(study, results).missing_ablations(configured.machine)
     if as_json:
         print_json(study=found.study.name, held=found.held, cells=cells)
     else:

@@ -30,13 +30,14 @@ _INDEX = re.compile(r"[\w.+-]+(,[\w.+-]+){0,2}")
 
 
 def measure_study(
-    study: Study, store: Store, machine: Machine = ONE_CPU, *, sequences: int = 10_000
+    study: Study, store: Store, machine: Machine | None = None, *, sequences: int = 10_000
 ) -> Iterator[tuple[str, Iterator[ProbeResult]]]:
     """Yield each kind of measurement that suits a study, with an iterator over its results.
 
     The kinds are "probed" and "tuned". The memory probe suits models with a recurrent encoder, and tuning
     suits studies with [decode]. Probes of plug-ins run if there are any.
     """
+    machine = machine or ONE_CPU
     # a search lists no trials, so its models are not known
     recipes = {trial.settings.model.recipe for trial in study.trials}
     has_encoder = not recipes or any(encoder_arguments(recipe) is not None for recipe in recipes)

@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from ...errors import argument_fault, check_arguments
 from ...grammar.analysis.measured_costs import remember
 from ...storage import Store
 from ...studies.catalog.own_corpora import FOLDER
@@ -89,7 +90,8 @@ def plan_study(
     `only` restricts the plan to these trials of a grid. Raise PluginError if a plug-in's block sees padding
     that the task has.
     """
-    machine = machine or Machine()
+    machine = Machine() if machine is None else machine
+    check_arguments(argument_fault("machine", machine, Machine))
     _check_padding(study)
     plan = make_plan(
         study,

@@ -1,8 +1,8 @@
 """Costs measured from modules, cached in memory and in a file in the user's cache folder.
 
-Measuring needs torch, so `activemem.blocks.costs` does it, and is only imported for a cost that is not
-cached. There is one file for each version of the code. The costs that decide the sizes of shipped studies
-come with the package.
+Measuring needs torch, so `blocks.costs` does it. The package's root provides this module. It is loaded only
+for a cost that is not cached. There is one file for each version of the code. The costs that decide the sizes
+of shipped studies come with the package.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, lru_cache
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from ...lazy_exports import PROVIDED
 from ...plugins import forget_at_unload
 from ..canonical import render
 from ..model_config import BuildSettings, ModelConfig, configure
@@ -68,7 +68,8 @@ def measure(what: str, root: Node | None, config: ModelConfig, **sizes: int) -> 
         codes += [_installed(package) for package in sorted(packages)]
     codes += [NORMS.code(config.settings.norm_kind), POSITIONS.code(config.settings.position)]
     key = (_seen(config), *sizes.items(), text, codes)
-    return remember(what, key, lambda: getattr(_meter(), f"measure_{what}")(root, config, **sizes))
+    provided = PROVIDED["block_costs"]
+    return remember(what, key, lambda: getattr(provided(), f"measure_{what}")(root, config, **sizes))
 
 
 forget_at_unload(measure.cache_clear)
@@ -110,10 +111,6 @@ def _installed(package: str) -> str | None:
         return f"{package} {version(package)}"
     except PackageNotFoundError:
         return None
-
-
-def _meter() -> Any:  # noqa: ANN401 -- a module that this folder may not import
-    return import_module("activemem.blocks.costs")
 
 
 def _measured(config: ModelConfig) -> ModelConfig:

@@ -230,7 +230,7 @@ def _module_names(folder: str) -> tuple[str, ...]:
 
 
 def _own_design(name: str) -> type[Design]:
-    return import_module(f"...studies.designs.{name}", __package__).DESIGN
+    return import_module(f"..designs.{name}", __package__).DESIGN
 
 
 DESIGNS: Registry[Callable[[], type[Design]]] = Registry(
@@ -253,7 +253,7 @@ def find_design(name: str) -> type[Design]:
 
 def find_expansion(name: str) -> type[Expansion]:
     """Return the class of an optional feature. Only its module is loaded."""
-    return import_module(f"...studies.expansions.{name}", __package__).EXPANSION
+    return import_module(f"..expansions.{name}", __package__).EXPANSION
 
 
 _DESIGN = PartReader(

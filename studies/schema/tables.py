@@ -15,9 +15,9 @@ from .settings import EXPANSIONS, find_expansion
 class StudyTable:
     """A table of study files.
 
-    `classes` are the classes of its keys, or their names after their modules, which are loaded when they are
-    needed. There are none if the keys depend on the study or on another key. `is_list` is true for an array
-    of tables, such as `[[claim]]`.
+    `classes` are the classes of its keys, or their names after their modules in `studies`, which are loaded
+    when they are needed. There are none if the keys depend on the study or on another key. `is_list` is true
+    for an array of tables, such as `[[claim]]`.
     """
 
     summary: str
@@ -31,24 +31,24 @@ class StudyTable:
 
 def _load(place: str) -> type[StrictModel]:
     module, _, name = place.partition(":")
-    return getattr(import_module(f"...{module}", __package__), name)
+    return getattr(import_module(f"..{module}", __package__), name)
 
 
 TABLES: Mapping[str, StudyTable] = {
     "study": StudyTable(
         summary="the study's name and question, and which cells it has",
-        classes=("studies.schema.settings:StudySettings",),
+        classes=("schema.settings:StudySettings",),
     ),
     "model": StudyTable(
         summary="the model's body, which is a recipe, and the layers around it",
-        classes=("studies.schema.settings:ModelSettings",),
+        classes=("schema.settings:ModelSettings",),
     ),
     "task": StudyTable(summary="the task by its `name`; `activemem show TASK` lists the other keys"),
     "train": StudyTable(
         summary="how the model is trained",
         classes=(
-            "studies.schema.settings:TrainSettings",
-            "studies.resolve.training_budget:BudgetSettings",
+            "schema.settings:TrainSettings",
+            "resolve.training_budget:BudgetSettings",
         ),
     ),
     "factors": StudyTable(
@@ -61,17 +61,17 @@ TABLES: Mapping[str, StudyTable] = {
     "source": StudyTable(summary='where each setting is from, as in `train.epochs = "paper: section 3.1"`'),
     "search": StudyTable(
         summary="the search space, the objectives, and how points are chosen",
-        classes=("studies.schema.search_settings:SearchSettings",),
+        classes=("schema.search_settings:SearchSettings",),
     ),
     "decode": StudyTable(
         summary="decoding settings that `activemem probe run` tries",
-        classes=("studies.schema.settings:DecodeSettings",),
+        classes=("schema.settings:DecodeSettings",),
     ),
     "table": StudyTable(summary="a table of results; the other keys depend on its `kind`", is_list=True),
     "curve": StudyTable(summary="a figure of results; the other keys depend on its `kind`", is_list=True),
     "claim": StudyTable(
         summary="a sentence about the results, and the statement that decides it",
-        classes=("studies.claims.comparisons:ClaimSpec",),
+        classes=("claims.comparisons:ClaimSpec",),
         is_list=True,
     ),
 }

@@ -9,6 +9,7 @@ import pytest
 from activemem.grammar import configure, parse
 from activemem.grammar.analysis import measured_costs
 from activemem.grammar.analysis.analyse import block_cost
+from activemem.lazy_exports import PROVIDED
 
 BLOCK = parse("conv(k=7)").root
 CONFIG = configure(d_model=24, dropout=0.0)
@@ -34,7 +35,7 @@ def test_a_cost_is_read_from_the_file_of_another_process(cache, monkeypatch):
     assert (found.parameters, found.flops) == (7 * 24 * 24 + 24, 2 * 11 * 7 * 24 * 24)
     measured_costs._FILE.write()
     forget()
-    monkeypatch.setattr(measured_costs, "_meter", lambda: pytest.fail("it is measured again"))
+    monkeypatch.setitem(PROVIDED, "block_costs", lambda: pytest.fail("it is measured again"))
     assert block_cost(BLOCK, CONFIG, length=11) == found
     assert list(path.parent.iterdir()) == [path]
 
