@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
@@ -92,12 +92,30 @@ USUAL_SPLITS = {**{name: name for name in SPLITS}, **dict.fromkeys(("validation"
 _FORMS = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 _SPLIT = re.compile(r"^([a-z]+)(?=$|[-_.])")
 _DEPTH = 4  # levels of a folder, as in CONFIGURATION/SPLIT/0000.parquet on the Hub
+_MAX_INSIDE = 10_000
 
 
 def parquet_files(folder: Path) -> list[Path]:
-    """Return the Parquet files of a folder and of the folders in it, down to a few levels."""
-    patterns = ("*/" * depth + "*.parquet" for depth in range(_DEPTH))
-    return sorted(path for pattern in patterns for path in folder.glob(pattern))
+    """Return the Parquet files of a folder and of the folders in it, down to a few levels.
+
+    Raise CorpusError for a folder that is far larger than one of a data set, such as a home folder.
+    """
+    found, folders, count = list[Path](), [folder], 0
+    for _ in range(_DEPTH):
+        inside = list[Path]()
+        for each in folders:
+            with suppress(PermissionError, FileNotFoundError), os.scandir(each) as entries:
+                for entry in entries:
+                    count += 1
+                    if count > _MAX_INSIDE:
+                        got = f"more than {_MAX_INSIDE:,} files and folders"
+                        raise CorpusError(f"{folder}: expected the folder of one data set, got {got}")
+                    if entry.name.endswith(".parquet"):
+                        found.append(each / entry.name)
+                    elif entry.is_dir():
+                        inside.append(each / entry.name)
+        folders = inside
+    return sorted(found)
 
 
 def find_files(path: Path) -> tuple[str, Mapping[str, Sequence[Path]]]:

@@ -138,8 +138,10 @@ def _missing_column(wanted: str, found: Sequence[str]) -> FaultyValueError:
 
 
 def _json_lines(text: str, columns: Sequence[str]) -> NumberedRows:
-    if text.lstrip().startswith("[") and not text.partition("\n")[0].rstrip().endswith("]"):
-        yield 1, FaultyValueError("a JSON object on each line", "an array of objects")
+    first = text.lstrip().partition("\n")[0].rstrip()
+    if (first.startswith("[") and not first.endswith("]")) or first == "{":
+        got = "an array of objects" if first.startswith("[") else "one over several lines"
+        yield 1, FaultyValueError("a JSON object on each line", got)
         return
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
@@ -253,6 +255,9 @@ def _batches(
             yield FaultyValueError(expected, f"{values:,}", f": {RAISE_LIMIT}")
             return
         most = min(limit, max(_MUCH * max_bytes(), _MAX_EXPANSION * size))
+        if sum(each.total_uncompressed_size for each in chunks) > most:  # before they are in memory
+            yield _excess(most, data)
+            return
         # each value may be a text that the file has only once, of at most the size of its chunk
         largest = max((each.total_uncompressed_size for each in chunks), default=1)
         rows = int(min(max(_MUCH * max_bytes() // max(largest, 1), 1), _BATCH_ROWS))

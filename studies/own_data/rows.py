@@ -233,9 +233,8 @@ def read_rows(
             target = None if unlabelled else read(kind.read_target, values[1], files, number, names[1])
             if faults.count > before or sequence is None or (target is None and not unlabelled):
                 continue
-            tokens, labels = len(sequence.split()), len(target) if kind.aligned and target else 0
-            if kind.aligned and not unlabelled and tokens != labels:
-                fault = FaultyValueError(f"{tokens:,} labels, one for each token", f"{labels:,}")
+            if kind.aligned and target is not None and (tokens := len(sequence.split())) != len(target):
+                fault = FaultyValueError(f"{tokens:,} labels, one for each token", f"{len(target):,}")
                 faults.add(fault, files, number, names[1])
             else:
                 rows.append(draw_split(layout, Row(split, sequence, target)))

@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import model_validator
 
+from ...errors import quoted
 from ..catalog.datasets import CorpusError
 from ..catalog.own_corpora import SPLITS, OwnCounts, OwnLayout, OwnPairs, OwnSequences
 from ..text.document import Diagnostics
@@ -208,7 +209,7 @@ def read_sequences(
     each = (row.target if kind is TAGS else (row.target,) for row in rows)
     labels = {label for some in each for label in some if label is not None}
     if kind is not NUMBERS and len(labels) < 2:
-        reader.report(f"expected at least two labels, got {', '.join(labels)} alone")
+        reader.report(f"expected at least two labels, got {', '.join(map(quoted, labels))} alone")
         return None
     facts = OwnSequences(
         layout=layout,

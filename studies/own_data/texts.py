@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from ..catalog.datasets import HeldOutFractions
+from ..catalog.datasets import CorpusError, HeldOutFractions
 from ..catalog.own_corpora import SPLITS, OwnCounts, OwnDocuments, OwnPart, OwnShards, OwnText
 from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel
@@ -248,7 +248,11 @@ def iter_documents(
 def _digests(reader: Reader, name: str, key: str) -> tuple[str, ...] | None:
     """Return the SHA-256 of the Parquet files at a path, by file name; None after faults."""
     path = reader.locate(name)
-    files = parquet_files(path) if path.is_dir() else [path]
+    try:
+        files = parquet_files(path) if path.is_dir() else [path]
+    except CorpusError as error:
+        reader.report(str(error), key)
+        return None
     if not files or files[0].suffix.lower() != _FORM:
         got = f"a folder with none of them: {path}" if path.is_dir() else str(path)
         reader.report(f"expected a file that ends in {_FORM}, or a folder with such files, got {got}", key)

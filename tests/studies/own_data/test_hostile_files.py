@@ -63,10 +63,11 @@ def test_rows_that_unpack_to_more_than_the_limit_are_not_unpacked(monkeypatch):
         pa.nulls(3_000_000, pa.string()),
         pa.array(["a b"]).take(pa.array([0] * 3_000_000)),
         pa.array([["a"] * 1_000_000] * 4),
+        pa.array(["x" * 150_000_000, "y"]),
         pa.array(["x" * 5_000_000]).take(pa.array([0] * 64)),
         pa.DictionaryArray.from_arrays(pa.array([0] * 64, pa.int32()), pa.array(["x" * 5_000_000])),
     ],
-    ids=["nulls", "a short text", "long lists", "a long text", "a dictionary"],
+    ids=["nulls", "a short text", "long lists", "one huge text", "a long text", "a dictionary"],
 )
 def test_a_small_file_of_many_or_large_values_is_a_fault_before_they_are_in_memory(tmp_path, text):
     table = pa.table({"text": text, "label": pa.array(["a", "b"] * (len(text) // 2))})
@@ -92,6 +93,26 @@ def test_files_of_a_folder_are_searched_a_few_levels_down(tmp_path):
     assert "got none of them" in told(tmp_path, {"path": "hub"})[0]
     (deep / "d" / "0000.parquet").rename(deep / "0000.parquet")
     assert load_study(study(tmp_path, {"path": "hub"})).own_corpus.summary.rows["train"]
+
+
+@pytest.mark.parametrize("corpus", [{"path": "home"}, {"documents": "home", "text": "text"}], ids=str)
+def test_a_folder_that_is_no_data_set_is_refused_and_not_walked(tmp_path, monkeypatch, corpus):
+    monkeypatch.setattr("activemem.studies.own_data.files._MAX_INSIDE", 20)
+    for number in range(30):
+        (tmp_path / "home" / str(number)).mkdir(parents=True)
+    task = {} if "path" in corpus else {"name": "language_model", "tokens": "bpe", "recipe": "conv(k=3)"}
+    (message,) = told(tmp_path, corpus, **task)
+    assert message.endswith("expected the folder of one data set, got more than 20 files and folders")
+
+
+@pytest.mark.parametrize("indent", [None, 0, 2])
+@pytest.mark.parametrize("whole", [list, lambda rows: {"data": rows}], ids=["array", "object"])
+def test_one_json_value_in_place_of_lines_is_one_fault(tmp_path, whole, indent):
+    rows = [{"text": f"text {number}", "label": number % 2} for number in range(100)]
+    (tmp_path / "my.jsonl").write_text(json.dumps(whole(rows), indent=indent))
+    (message,) = told(tmp_path, {"path": "my.jsonl"})
+    assert len(message) < 150
+    assert "my.jsonl: line 1: expected a" in message
 
 
 def test_only_regular_files_of_a_bounded_size_are_read(tmp_path, monkeypatch):
