@@ -4,6 +4,7 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final, NamedTuple, TypeVar, get_args, get_type_hints
 
 import polars as pl
@@ -152,6 +153,12 @@ _MEANING: Final = {
     "status": f"one of {', '.join(_STATUSES)} as status",
     "factors": "a JSON object as factors",
 }
+_TIMES: Final = tuple(
+    (each.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    for each in (datetime.min, datetime.max)
+)
+"""The first and the last time that Python knows, as a store writes it."""
+
 _NUM_SHOWN: Final = 3
 _MAX_SHOWN: Final = 60
 
@@ -175,13 +182,24 @@ def content_fault(dataset: str, parquet: bytes) -> str | None:
         faults += [f"no column {name}" for name in schema if name not in found and name not in added_later]
         if faults:
             return f"expected the columns of a store, got {'; '.join(faults[:_NUM_SHOWN])}"
+        numbers = [name for name, kind in schema.items() if kind != pl.String()]
         checked = (
-            [*_CHECKED, "factors", "status"] if dataset == "trials" else [*_CHECKED, *({"name"} & {*schema})]
+            [*_CHECKED, "factors", "status"]
+            if dataset == "trials"
+            else [*_CHECKED, *numbers, *({"name"} & {*schema})]
         )
         required = _REQUIRED - {"settings"} if dataset == "trials" else checked
         rows = pl.read_parquet(io.BytesIO(parquet), columns=[name for name in schema if name in required])
     except pl.exceptions.PolarsError as error:
         return f"expected rows of a store, got Parquet that cannot be read ({str(error).splitlines()[0]})"
+    times = [pl.col(name).to_physical() for name in rows.columns if isinstance(schema[name], pl.Datetime)]
+    if (
+        times
+        and not rows.select(
+            pl.all_horizontal(each.is_between(_TIMES[0], _TIMES[1]).all() for each in times)
+        ).item()
+    ):
+        return "expected times of the years 1 to 9999, got others"
     if empty := [name for name, (count,) in rows.null_count().to_dict(as_series=False).items() if count]:
         return f"expected a value in each row, got none of {', '.join(empty[:_NUM_SHOWN])}"
     fits = {name: pl.col(name).str.contains(_PATTERNS[name]) for name in checked if name in _PATTERNS}

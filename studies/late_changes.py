@@ -5,17 +5,23 @@ A verdict is weaker if its claim or a seed was added after results could be seen
 
 from __future__ import annotations
 
-import json
 import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ..storage import Store
+from ..storage import Store, StoreError
 from ..storage.rows import KEY_COLUMNS, has_trial
-from .resolve.trial import cell_key, first_of_each_kind, settings_from_json, training_id
+from .resolve.trial import (
+    cell_key,
+    first_of_each_kind,
+    settings_from_json,
+    tables_from_json,
+    training_id,
+)
 from .schema.factors import SEED, as_list
 from .study import Study
 from .text.document import parse_document
@@ -42,7 +48,10 @@ def claim_ages(study: Study, store: Store) -> dict[str, int]:
     names = [study.name] if is_recorded else done.filter(in_cells)["study"].unique().to_list()
     records = [record for name in names if (record := store.records.load(name)) and "claims" in record]
     own = done.filter(in_cells | (pl.col("study") == study.name)) if records else done.clear()
-    ended = Counter(_data_of(json.loads(settings)) for settings in own["settings"])
+    ended = Counter[tuple[str, str]]()
+    for settings in own["settings"]:
+        with suppress(StoreError):  # no store has written these settings
+            ended[_data_of(tables_from_json(settings))] += 1
     data = {
         cell_key(trial.levels): _data_of(trial.settings.model_dump(mode="json", include={"task"}))
         for trial in (study.cells if ended else ())

@@ -32,6 +32,7 @@ from ..resolve.trial import (
     code_owner,
     settings_from_json,
     settings_to_json,
+    tables_from_json,
     trial_id,
     with_code,
 )
@@ -137,11 +138,11 @@ class FittingTrials:
         """Return the trial of this search whose result is in the row of a done trial, or None."""
         if row["task"] not in self._tasks:
             return None
-        stored = _plain_keys(json.loads(row["settings"]))
-        # None of an earlier version is a default now
-        if any(stored.get(path) not in (None, value) for path, value in self._fixed.items()):
-            return None
         try:
+            stored = _plain_keys(tables_from_json(row["settings"]))
+            # None of an earlier version is a default now
+            if any(stored.get(path) not in (None, value) for path, value in self._fixed.items()):
+                return None
             settings = settings_from_json(row["settings"])
             recipe = self._space.values(parse(settings.model.recipe))
         except (ActivememError, ValueError, KeyError):  # a row of an earlier version, or with other plug-ins

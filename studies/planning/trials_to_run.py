@@ -31,6 +31,7 @@ from ..resolve.trial import (
     Trial,
     code_owner,
     settings_from_json,
+    tables_from_json,
     training_id,
     trial_id,
 )
@@ -388,8 +389,9 @@ def trials_by_lacking_plugin(study: Study, store: Store) -> dict[str, set[str]]:
     rows = store.trials(columns=(*KEY_COLUMNS, "settings")).filter(study=study.name)
     has_plugin = pl.col("settings").str.contains('"code":{"', literal=True)
     for trial, text in rows.filter(has_plugin).select("trial", "settings").iter_rows():
-        for owner in owners_to_load(map(code_owner, json.loads(text)["code"].values())):
-            found.setdefault(owner, set()).add(trial)
+        with suppress(StoreError):  # no store has written these settings
+            for owner in owners_to_load(map(code_owner, tables_from_json(text)["code"].values())):
+                found.setdefault(owner, set()).add(trial)
     return found
 
 

@@ -271,13 +271,30 @@ def settings_from_json(text: str) -> TrialSettings:
     [model] and [train] that there are no longer. Those that the task does not have, or that are not set, are
     dropped.
     """
+    record = tables_from_json(text)
     try:
-        record = json.loads(text)
         record["task"] = _known_keys(record["task"])
         record |= {name: _set_keys(record[name]) for name in ("model", "train")}
         return TrialSettings.model_validate_json(json.dumps(record))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise StoreError(f"expected the settings of a trial ({' '.join(str(error).split())})") from error
+
+
+def tables_from_json(text: str) -> dict[str, Any]:
+    """Return stored settings as plain values, with the tables `model`, `task`, `train` and `code`.
+
+    Raise `StoreError` for any other text. The values are not checked, except the name of the task and the
+    plug-ins in `code`.
+    """
+    try:
+        record = {"code": {}, **json.loads(text)}
+        tables = [record[name] for name in ("model", "task", "train", "code")]
+        names = [record["task"]["name"], *record["code"].values()]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise StoreError(f"expected the settings of a trial ({' '.join(str(error).split())})") from error
+    if not all(isinstance(each, dict) for each in tables) or not all(isinstance(each, str) for each in names):
+        raise StoreError("expected the settings of a trial (got values of other types)")
+    return record
 
 
 def model_from_json(text: str) -> ModelSettings:

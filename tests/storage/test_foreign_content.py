@@ -41,11 +41,15 @@ HOSTILE = {
     "no factors": value("factors", None, pl.String),
     "no parameters": value("parameters", None, pl.Int64),
     "no time": value("finished", None, pl.Datetime("us", "UTC")),
+    "a time after all years": value("finished", (1 << 63) - 1, pl.Datetime("us", "UTC")),
+    "a time before all years": value("started", -(1 << 62), pl.Datetime("us", "UTC")),
     "no rows and no columns": lambda rows: pl.DataFrame({ESCAPES: []}),
 }
 OF_METRICS = {
     "an unknown column": value(ESCAPES, 1),
     "a value that is a text": value("value", "1"),
+    "a value after no epoch": value("epoch", None, pl.Int32()),
+    "a metric without a value": value("value", None, pl.Float64()),
     "a metric without a name": value("name", None, pl.String),
     "a trial that is a path": value("trial", "../x"),
     "no attempt": lambda rows: rows.drop("attempt"),
