@@ -34,7 +34,7 @@ from typing import ClassVar, Final, final
 
 from .errors import StoreError
 from .files import keep_readers, make_folder, read_regular, replacing, sync, temporary_name, write_all
-from .own_files import linked_folder, remove_own
+from .own_files import DATASETS, linked_folder, remove_own
 
 
 class Place(ABC):
@@ -89,8 +89,8 @@ class Place(ABC):
         The file is not flushed: a crash of the machine may lose it.
         """
 
-    def check_writable(self) -> None:  # noqa: B027 -- claims are checked in a bucket
-        """Raise `StoreError` if this process cannot write a file at this location."""
+    def check_writable(self, folders: Iterable[Path] = ()) -> None:  # noqa: B027 -- claims are checked in a bucket
+        """Raise `StoreError` if this process cannot write a file at this location, or in these folders."""
 
     def check_claims(self) -> None:  # noqa: B027 -- nothing to do in a folder
         """Raise `StoreError` if two processes could both create the same file at this location."""
@@ -114,6 +114,14 @@ class Place(ABC):
         """
 
 
+def _owner(folder: Path) -> str:
+    """Return a comma and the name of the user who owns a folder, or "" if it is unknown."""
+    try:
+        return f", {folder.owner()},"
+    except (OSError, KeyError, NotImplementedError):
+        return ""
+
+
 @final
 class FolderPlace(Place):
     """The location of a store in a folder, which all machines of a run can see."""
@@ -131,18 +139,28 @@ class FolderPlace(Place):
     def absolute_name(self) -> str:
         return str(self.root.resolve())
 
-    def check_writable(self) -> None:
-        """Raise `StoreError` if no file can be written in the folder, or in the nearest one that exists."""
+    def check_writable(self, folders: Iterable[Path] = ()) -> None:
+        """Raise `StoreError` if no file can be written in the folder, or in the nearest one that exists.
+
+        The same holds for each of `folders` that exists.
+        """
         within = (self._unfinished, *self._unfinished.parents)
         folder = next(each for each in within if os.path.lexists(each)).absolute()
         probe = folder / temporary_name("probe")
         try:
             probe.write_bytes(b"0" * 4096)  # a full disk has room for an empty file
+            refused = (each for each in folders if each.is_dir() and not os.access(each, os.W_OK | os.X_OK))
+            if (closed := next(refused, None)) is not None:
+                folder = closed
+                raise PermissionError(EACCES, os.strerror(EACCES))
         except OSError as error:
-            why = "is a file" if os.path.isfile(folder) else f"takes no new file ({error.strerror})"  # noqa: PTH113 -- never raise
-            way = "Its owner can grant it (chmod g+rwx), or choose" if error.errno == EACCES else "Choose"
+            is_file = os.path.isfile(folder)  # noqa: PTH113 -- never raise
+            why = "is a file" if is_file else f"takes no new file ({error.strerror})"
+            way = "Choose"
+            if error.errno == EACCES:
+                way = f"Its owner{_owner(folder)} can grant it (chmod g+rwx), or choose"
             raise StoreError(
-                f"{self.root}: results cannot be stored here, because {folder} {why}. "
+                f"{self.root}: results cannot be stored or removed here, because {folder} {why}. "
                 f"{way} another folder: --results DIR"
             ) from None
         finally:
@@ -302,6 +320,13 @@ class Layout:
             self.place.list(self.root / folder, contents=True)
         found = [path for path in entries(self.root / dataset) if path.is_dir()]
         return tuple(path for path in found if studies is None or path.name in studies)
+
+    def check_writable(self, study: str) -> None:
+        """Raise `StoreError` if this process cannot write into one of the folders that a study uses."""
+        self.place.check_writable()  # before its folders are listed
+        own = [partition for each in DATASETS for partition in self.partitions(each, [study])]
+        kept = (self.studies, self.leases, self.checkpoints_folder, self.weights_folder)
+        self.place.check_writable([*own, *(self.root / each for each in DATASETS), *kept])
 
     def attempt_file(self, dataset: str, study: str, trial: str, attempt: int) -> Path:
         """Return the file with the rows of one attempt in a dataset."""

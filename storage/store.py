@@ -157,9 +157,12 @@ class Store:
         """Return the address or the path of the store."""
         return self._layout.place.name
 
-    def check_writable(self) -> None:
-        """Raise StoreError if no results can be stored at the store's location."""
-        self._layout.place.check_writable()
+    def check_writable(self, study: str | None = None) -> None:
+        """Raise StoreError if no results, or none of this study, can be stored at the store's location."""
+        if study is None:
+            self._layout.place.check_writable()
+        else:
+            self._layout.check_writable(study)
 
     def make(self) -> None:
         """Make the location a store, by its mark, unless it is one already.

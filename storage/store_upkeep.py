@@ -506,6 +506,8 @@ class StoreUpkeep:
         """
         quarantine = Quarantine(self._layout)
         damaged = [each for each in self._find_faults()[0] if each.kind is FindingKind.DAMAGED]
+        if damaged:
+            self._layout.place.check_writable({finding.path.parent for finding in damaged})
         for finding in damaged:
             quarantine.move(finding.path, finding.reason)
         return self._relative(damaged)
@@ -534,6 +536,8 @@ class StoreUpkeep:
                 now = store_time(layout.place)
         found = find_leftovers(Quarantine(layout, dry=True), now)
         if not dry:
+            if found:
+                layout.place.check_writable({leftover.path.parent for leftover in found})
             layout.place.delete(*(leftover.path for leftover in found))
         return self._relative(found)
 
@@ -556,6 +560,8 @@ class StoreUpkeep:
         layout, wanted = self._layout, pl.col("trial").is_in(list(trials))
         check_readable(layout, study)
         self._check_removable(study)
+        if not dry:
+            layout.check_writable(study)
         stored = {dataset: self._rows(dataset, study).filter(wanted) for dataset in _ORDER}
         others = [each.name for each in layout.partitions("trials") if each.name != study]
         elsewhere = {trial for other in others for trial in self._rows("trials", other)["trial"]}

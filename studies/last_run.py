@@ -221,6 +221,16 @@ def _lacking_plugins(name: str, store: Store) -> Iterator[str]:
         yield f"the stored trials used {what}: {loading_advice(owner)}"
 
 
+def shipped_names(store: Store) -> set[str]:
+    """Return the names of studies that come with activemem, but those of which another file ran last."""
+    names = set[str]()
+    for name, file in shipped_studies().items():
+        record = store.records.load(name) or {"path": str(file)}
+        if record.get("path") == str(file) or record["text"] == file.read_text(encoding="utf-8"):
+            names.add(name)
+    return names
+
+
 def load_studies(store: Store | str | Path) -> dict[str, Study | StudyError]:
     """Return all studies by name: those that are shipped, and those of a store as they last ran.
 

@@ -16,7 +16,7 @@ from typing import Any
 from ..storage import Store, StoreError
 from ..storage.rows import KEY_COLUMNS, has_trial
 from ..storage.trial_files import STARTS_FILE, read_begun
-from .last_run import load_or_error, studies_with_trials
+from .last_run import load_or_error, shipped_names, studies_with_trials
 from .resolve.trial import first_of_each_kind
 from .study import Study, load_study, read_size, shipped_studies
 from .text.document import Diagnostics, read_document
@@ -53,7 +53,8 @@ def outline_studies(store: Store) -> dict[str, Study | StudyOutline | StudyError
     known = known_traits(store, [each for each in found.values() if isinstance(each, Study)])
     for name in shipped.keys() - ran:
         found[name] = outline(shipped[name], known) or load_or_error(name, store)
-    return {name: found[name] for name in sorted(found, key=lambda name: (name in shipped, name))}
+    others = shipped_names(store)
+    return {name: found[name] for name in sorted(found, key=lambda name: (name in others, name))}
 
 
 def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:

@@ -54,6 +54,7 @@ def run(
     """
     settings = cli.load_settings({"results": results})
     opened = _open_with_weights(study, settings.store, overrides or ())
+    settings.store.check_writable(opened.study.name)
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         measured = opened.probe(settings.machine, sequences=sequences)

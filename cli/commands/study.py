@@ -316,7 +316,7 @@ def list_(*, results: ResultsOption = None, as_json: JsonOption = False) -> None
         }
         print_json(studies=studies)
     else:
-        print_stdout("\n".join(format_studies(found, str(store.absolute_place))))
+        print_stdout("\n".join(format_studies(found, store)))
 
 
 @app.command()

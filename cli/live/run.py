@@ -323,7 +323,7 @@ def run_from_options(options: RunOptions) -> Summary | None:
     with waiting(f"reading {options.study}"):
         study = load_to_run(options.study, settings.store, options.overrides or ())
     try:
-        settings.store.check_writable()
+        settings.store.check_writable(study.name)
     except StoreError as error:
         try:
             now = StudyResults(study, settings.store).status

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ... import reporting
 from ...reporting.outcomes import SOLVED_LENGTH, unlearnt_sentence
 from ...storage import Store
+from ...studies.last_run import shipped_names
 from ...studies.outlines import StudyOutline, outline_studies
 from ...studies.planning.other_versions import find_other_versions
 from ...studies.planning.status import (
@@ -21,7 +22,7 @@ from ...studies.schema.factors import filled_levels, value_name
 from ...studies.schema.limits import find_quantity
 from ...studies.searches.points import SearchPoints, comparison_note
 from ...studies.searches.words import left_out
-from ...studies.study import Study, shipped_studies
+from ...studies.study import Study
 from ...studies.text.errors import StudyError
 from ...studies.text.units import align_columns, format_duration, labelled_lines, plural
 from ..missing_results import failure_help
@@ -125,15 +126,15 @@ def status_facts(results: reporting.StudyResults, status: StudyStatus) -> dict[s
     }
 
 
-def format_studies(found: Mapping[str, tuple[str, StudyStatus] | StudyError], place: str) -> list[str]:
-    """Return a line for each study: its name, its numbers of trials, its title.
+def format_studies(found: Mapping[str, tuple[str, StudyStatus] | StudyError], store: Store) -> list[str]:
+    """Return a line for each study in a store: its name, its numbers of trials, its title.
 
-    The user's own studies come first, then those that come with activemem. `place` names the store.
+    The user's own studies come first, then those that come with activemem.
     """
-    shipped = shipped_studies()
+    shipped = shipped_names(store)
     own = {name: one for name, one in found.items() if name not in shipped}
     others = {name: one for name, one in found.items() if name in shipped}
-    groups = ((f"your studies, in {place}", own), ("studies that come with activemem", others))
+    groups = ((f"your studies, in {store.absolute_place}", own), ("studies that come with activemem", others))
     lines = list[str]()
     for heading, group in groups:
         rows = [

@@ -199,7 +199,7 @@ def run_until_stopped(
 
     Other drivers may leave trials unfinished, for example because they died. This run then trains them.
     """
-    store.check_writable()
+    store.check_writable(study.name)
     machine = replace(machine, address=None) if arguments.local else machine
     check_gpu(machine)
     check_row_writer()

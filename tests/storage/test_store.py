@@ -381,7 +381,7 @@ def test_a_store_of_another_user_that_takes_no_file_names_its_owner(root, monkey
     root.mkdir()
     monkeypatch.setattr(Path, "write_bytes", refuse)
     with pytest.raises(
-        StoreError, match=r"denied\)\. Its owner can grant it \(chmod g\+rwx\), or choose another"
+        StoreError, match=r"denied\)\. Its owner, .+, can grant it \(chmod g\+rwx\), or choose another"
     ):
         Store(root).check_writable()
 

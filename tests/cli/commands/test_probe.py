@@ -116,6 +116,16 @@ def test_a_study_that_keeps_no_weights_is_reported_with_the_key_that_keeps_them(
     golden(result.stderr)
 
 
+def test_nothing_is_measured_where_the_store_takes_no_file(run, monkeypatch):
+    _, store = a_store(LUONG)
+    closed, access = store.root / "trials", os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != closed and access(path, mode))
+    refused = run("probe", "run", "memories.toml")
+    assert refused.exit_code == 2
+    assert f"because {closed} takes no new file (Permission denied). Its owner, " in refused.stderr
+    assert not list(store.root.glob("probes/*/*"))
+
+
 def test_nothing_is_measured_twice(run):
     a_store(NAIVE, STACK)
     assert run("probe", "run", "memories.toml", "--sequences", "20").exit_code == 0

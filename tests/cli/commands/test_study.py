@@ -259,6 +259,42 @@ def test_the_list_has_shipped_studies_and_those_that_ran(run, tiny, monkeypatch,
     assert page["tiny"]["status"]["left"] == 1
 
 
+def test_an_own_study_with_the_name_of_a_shipped_one_is_listed_among_one_s_own(run, tiny):
+    text = Path(tiny).read_text(encoding="utf-8").replace('name = "tiny"', 'name = "quickstart"')
+    Path("mine.toml").write_text(text, encoding="utf-8")
+    assert run("study", "run", "mine.toml", "--local", "--max-trials", "1").exit_code == 0
+    own, others = run("study", "list").stdout.split("\n\n")
+    assert own.splitlines()[0].startswith("your studies, in ")
+    assert own.splitlines()[1].startswith("  quickstart   1/8 done")
+    assert "  quickstart " not in others
+    page = json.loads(run("study", "list", "--json").stdout)["studies"]
+    assert next(iter(page)) == "quickstart"
+
+
+@pytest.mark.parametrize("folder", ["trials/tiny", "metrics", "leases", "checkpoints"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("study", "forget", "tiny", "--yes"),
+        ("study", "run", "tiny.toml", "--local"),
+    ],
+    ids=" ".join,
+)
+def test_commands_that_write_name_the_folder_of_another_user_and_the_next_step(
+    run, tiny, monkeypatch, command, folder
+):
+    store = make_partial_store(tiny)
+    closed, access = store.root / folder, os.access
+    closed.mkdir(exist_ok=True)
+    before = sorted(store.root.rglob("*"))
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != closed and access(path, mode))
+    refused = run(*command)
+    assert refused.exit_code == 2
+    assert f"because {closed} takes no new file (Permission denied). Its owner, " in refused.stderr
+    assert "can grant it (chmod g+rwx)" in refused.stderr
+    assert sorted(store.root.rglob("*")) == before
+
+
 def test_a_study_whose_plug_in_is_not_loaded_names_it_everywhere_and_still_has_its_file(run, tiny):
     store = make_partial_store(tiny)
     trial = load_study(tiny).trials[-1]
