@@ -160,7 +160,7 @@ class FolderPlace(Place):
             if error.errno == EACCES:
                 way = f"Its owner{_owner(folder)} can grant it (chmod g+rwx), or choose"
             raise StoreError(
-                f"{self.root}: results cannot be stored or removed here, because {folder} {why}. "
+                f"{self.root}: results cannot be stored here, because {folder} {why}. "
                 f"{way} another folder: --results DIR"
             ) from None
         finally:
