@@ -22,7 +22,7 @@ from torch import Tensor
 from ...blocks import Model, build
 from ...blocks.core.block import BuildError
 from ...blocks.models.model import TransductionModel, build_on_meta
-from ...errors import ActivememError
+from ...errors import ActivememError, quoted
 from ...grammar import ModelConfig, analyse
 from ...grammar.analysis.analyse import count_parameters
 from ...plugins import is_inline, loading_advice
@@ -30,7 +30,7 @@ from ...storage.checksums import add_model_checksum, encode_metadata, read_model
 from ...storage.errors import DamagedError, UnreadableError, describe_faults
 from ...storage.files import replacing
 from ...studies.resolve.costs import gains_from_bf16
-from ...studies.resolve.trial import Trial, code_fault, code_owner, shown
+from ...studies.resolve.trial import Trial, code_fault, code_owner, shown, tables_from_json
 from ...studies.schema.settings import Precision, TrialSettings, read_recipe
 from ...studies.text.units import format_bytes
 from .resources import memory_here
@@ -207,8 +207,8 @@ def read_model_file(path: Path) -> ModelFile:
     description: Mapping[str, Any] = {}
     try:
         description, data = read_model(path)
-        if description.get("format") != FORMAT:
-            raise ModelFileError(f"expected a file of format {FORMAT}, got {description.get('format')!r}")
+        if (found := description.get("format")) != FORMAT:
+            raise ModelFileError(f"expected a file of format {FORMAT}, got {quoted(repr(found))}")
         tensors, described = load(data), _Description.model_validate(description)
         return ModelFile(
             trial=Trial.from_json(json.dumps(described.trial)),
@@ -249,12 +249,12 @@ def read_model_file(path: Path) -> ModelFile:
 
 def _plugins(description: Mapping[str, Any]) -> str:
     try:
-        code: dict[str, str] = json.loads(description["trial"]["settings"])["code"]
+        code: dict[str, str] = tables_from_json(description["trial"]["settings"])["code"]
         named = ", ".join(
             shown(source) if what in source else f"{what} of {shown(source)}" for what, source in code.items()
         )
         owners = sorted(set(map(code_owner, code.values())))
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError):
         return ""
     how = ["load their files first (--plugin FILE, or activemem.load_plugin in Python)"]
     if any(map(is_inline, owners)):

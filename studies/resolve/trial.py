@@ -239,10 +239,16 @@ class Trial:
 
     @classmethod
     def from_json(cls, text: str) -> Trial:
-        """Read a trial that `to_json` wrote, and compute its id again."""
+        """Read a trial that `to_json` wrote, and compute its id again.
+
+        Raise `StoreError` for values of other types.
+        """
         record = json.loads(text)
-        settings = settings_from_json(record["settings"])
-        return cls(study=record["study"], levels=record["levels"], settings=settings)
+        settings, study, levels = settings_from_json(record["settings"]), record["study"], record["levels"]
+        has_levels = isinstance(levels, dict) and all(isinstance(each, Level) for each in levels.values())
+        if not isinstance(study, str) or not has_levels:
+            raise StoreError("expected the study and the levels of a trial, got values of other types")
+        return cls(study=study, levels=levels, settings=settings)
 
 
 def first_of_each_kind(trials: Iterable[Trial]) -> list[Trial]:

@@ -157,6 +157,7 @@ OTHER_VALUES = [
     "\x1b[31mred",
     {"\x1b[31m": 1},
     [["\x1b[31m"]],
+    "x" * 10_000,
     10**400,
     1e999,
     [1, 2],
@@ -174,4 +175,20 @@ def test_a_description_that_activemem_never_writes_is_a_fault_of_the_file(path, 
         except ModelFileError as error:
             refused += 1
             assert str(error).startswith(f"{path}: ")
+            assert len(str(error)) < 400
     assert refused >= len(OTHER_VALUES) - 4  # an empty object, for example, is a valid value of some keys
+
+
+@pytest.mark.parametrize("key", ["study", "levels", "settings"])
+def test_a_trial_of_a_description_that_activemem_never_writes_is_a_fault_of_the_file(path, file, key):
+    trial = json.loads(file.trial.to_json())
+    deep = ["[" * 100_000, '{"model":' * 2000 + "1" + "}" * 2000, "9" * 5000]
+    for other in (*OTHER_VALUES, {"mixer": None}, *(deep if key == "settings" else ())):
+        rewrite(path, file.weights, trial={**trial, key: other})
+        try:
+            assert repr(read_model_file(path).trial)
+        except ModelFileError as error:
+            assert str(error).startswith(f"{path}: ")
+            assert len(str(error)) < 400
+        else:
+            assert isinstance(other, str if key == "study" else dict)
