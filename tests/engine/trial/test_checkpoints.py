@@ -112,6 +112,24 @@ def test_flipped_bits_of_a_checkpoint_are_all_found(store, folder):
     assert Checkpoint(store, folder.name).load().totals.epochs == 3
 
 
+@pytest.mark.parametrize("name", ["state.pt", "previous.pt", STARTS_FILE, "reached.json"])
+def test_a_flipped_bit_in_any_file_of_an_unfinished_trial_changes_no_result(
+    job, store, folder, tmp_path, name, caplog
+):
+    _, losses, weights = finish(job, Store(tmp_path / "whole"))
+    data, whole = (folder / name).read_bytes(), tmp_path / "copy"
+    shutil.copytree(store.root, whole)
+    for flipped in list(flips(data))[:3]:
+        shutil.rmtree(store.root)
+        shutil.copytree(whole, store.root)
+        (folder / name).write_bytes(flipped)
+        caplog.clear()
+        start, found, ended = finish(job, Store(store.root))
+        assert (start, found) == (2 if name == "state.pt" else 3, losses)
+        assert all(torch.equal(ended[each], weights[each]) for each in weights)
+        assert bool(caplog.messages) == (name in ("state.pt", STARTS_FILE))
+
+
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("nowhere")])
 def test_an_irregular_file_is_no_checkpoint_and_is_not_waited_for(job, store, folder, make):
     (folder / "state.pt").unlink()
