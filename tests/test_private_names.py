@@ -25,6 +25,8 @@ KNOWN = {
     "engine/core/resources.py: torch._C",
     "engine/probes/conformance.py: getattr(module, '_forward_hooks', ())",
     "engine/run/ray_actor.py: from ray._private.state import state",
+    "engine/run/ray_connection.py: from ray._private import services",
+    "engine/run/ray_connection.py: from ray._raylet import GcsClient",
     "engine/run/ray_actor.py: from ray.experimental.internal_kv import _internal_kv_exists",
     "engine/run/ray_actor.py: from ray.experimental.internal_kv import _internal_kv_put",
     "tracking/libraries/trackio.py: self._markdown(table.markdown)._to_dict",

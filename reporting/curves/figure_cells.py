@@ -284,8 +284,9 @@ def collect_cells(spec: CellFigure, subject: ResultSubject, metrics: pl.DataFram
     A figure of final values does not need or read `metrics`.
     """
     study, outcomes, picked = subject.study, subject.outcomes, pick_cells(spec, subject)
-    placed, cells = _locate_trials(spec, subject.levels, subject.trials)
-    finals = observe(study, subject.trials, outcomes, spec.value)
+    trials = [trial for trial in subject.trials if _has_place(spec, trial)]
+    placed, cells = _locate_trials(spec, subject.levels, trials)
+    finals = observe(study, trials, outcomes, spec.value)
     ends = placed.with_columns(finals["seed"], finals["status"], finals["why"])
     if spec.over:  # trials without a result are counted, whatever is picked
         numbers = [number for number, levels in enumerate(cells) if place_of(levels) in picked]
@@ -301,7 +302,7 @@ def collect_cells(spec: CellFigure, subject: ResultSubject, metrics: pl.DataFram
     else:
         values = finals.filter(status=ValueStatus.DONE).select("trial", "value")
         if spec.marks_cells:
-            across = observe(study, subject.trials, outcomes, spec.x).filter(status=ValueStatus.DONE)
+            across = observe(study, trials, outcomes, spec.x).filter(status=ValueStatus.DONE)
             values = values.join(across.select("trial", x="value").unique("trial"), on="trial")
         values = values.unique("trial", maintain_order=True)
     values = values.filter(pl.col("value").is_finite())
@@ -334,25 +335,26 @@ def _by_index(metrics: pl.DataFrame, family: str) -> pl.DataFrame:
     return last_members(metrics, family).select("trial", index, "value")
 
 
+def _has_place(spec: CellFigure, trial: Trial) -> bool:
+    """Return whether a trial has all factors that a figure shows."""
+    return all(trial.levels.get(name) != ABSENT for name in spec.roles.values())
+
+
 def _locate_trials(
     spec: CellFigure, levels: Mapping[str, tuple[Level, ...]], trials: Sequence[Trial]
 ) -> tuple[pl.DataFrame, tuple[Mapping[str, Level], ...]]:
     """Return the index of each trial's panel, series, x and y, and the levels of each cell."""
-    roles, shown = [spec.roles.get(role) for role in ("series", "x", "y")], tuple(spec.roles.values())
+    roles = [spec.roles.get(role) for role in ("series", "x", "y")]
     columns = len(levels[spec.panels]) if spec.panels is not None else 1
-    # a trial without a factor has a place only if the figure does not show this factor
     orders = {
-        factor: {level_key(level): n for n, level in enumerate(each)}
-        | ({} if factor in shown else {level_key(ABSENT): len(each)})
+        factor: {level_key(level): n for n, level in enumerate((*each, ABSENT))}
         for factor, each in levels.items()
     }
     cells: dict[CellKey, int] = {}
     kept: list[Mapping[str, Level]] = []
     rows: list[tuple[str | int, ...]] = []
     for trial in trials:
-        numbers = {name: orders[name].get(level_key(level)) for name, level in trial.levels.items()}
-        if None in numbers.values():
-            continue
+        numbers = {name: orders[name][level_key(level)] for name, level in trial.levels.items()}
         cell = trial.cell
         if cell not in cells:
             cells[cell] = len(kept)

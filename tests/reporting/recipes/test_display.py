@@ -27,7 +27,7 @@ def printed(*arguments: str) -> str:
 def test_a_recipe_shows_what_the_command_prints():
     shown = show_recipe(4 * (sa >> ff(512)), length=40, batch=8, **MODEL)
     assert str(shown) == printed("show", TEXTS[0])
-    assert {"schema": 2, **json.loads(json.dumps(asdict(shown.costs)))} == json.loads(
+    assert {"schema": 3, **json.loads(json.dumps(asdict(shown.costs)))} == json.loads(
         printed("show", TEXTS[0], "--json")
     )
 
