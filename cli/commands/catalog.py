@@ -31,9 +31,9 @@ def list_(
     The command prints a description of each name, or its publication. A name from a plug-in also has the name
     of the plug-in. Plug-ins that cannot be used are listed on standard error.
     """
+    broken = broken_plugins()
     from ..views import catalog
 
-    broken = broken_plugins()
     if kind not in KINDS:
         raise ActivememError(f"expected one of {', '.join(KINDS)}, got '{kind}'{hint(kind, KINDS)}")
     names = catalog.list_names(kind)
