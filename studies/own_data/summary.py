@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, takewhile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...errors import quoted
 from ..catalog.datasets import source_key
@@ -255,7 +255,7 @@ def _split(sequence: str, kind: str) -> Sequence[int | str]:
     return split_words(sequence) if kind == "words" else sequence.split()
 
 
-def _shared_start(rows: Sequence[Sequence[int | str]]) -> int:
+def _shared_start(rows: Sequence[Any]) -> int:
     # all rows lie between the first and the last in alphabetical order
     ends = (min(rows), max(rows)) if rows else ()
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*ends, strict=False)))
