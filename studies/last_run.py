@@ -136,7 +136,7 @@ def load_to_run(name_or_path: str, store: Store, overrides: Sequence[str] = ()) 
     if record is None or name_or_path in shipped_studies() or Path(name_or_path).exists():
         return load_study(name_or_path, overrides)
     message = f"expected the file of the study, got the name {name_or_path}; the study last ran from"
-    if (file := record.get("path")) and Path(file).exists():
+    if (file := record.get("path")) and _exists(file):
         message += f" {file}"
     else:
         show = command_line("study", "show", name_or_path, toml=True)
@@ -153,7 +153,7 @@ def describe_taken_name(study: Study, store: Store, when: str) -> str:
     if not record or not record.get("path") or path is None or record["text"] == study.document.text:
         return ""
     before = Path(record["path"])
-    if before.absolute() == path.absolute() or not before.exists():
+    if before.absolute() == path.absolute() or not _exists(record["path"]):
         return ""
     return f"the name {study.name} belonged to {before}; {when} it refers to {path}"
 
@@ -165,7 +165,12 @@ def other_files(study: Study, store: Store) -> list[str]:
     if own is None and record.get("text") == study.document.text:  # the study is read from its record
         own = record.get("path")
     known = dict.fromkeys([*record.get("other_paths", ()), record.get("path")])
-    return [each for each in known if each and each != own and Path(each).exists()]
+    return [each for each in known if each and each != own and _exists(each)]
+
+
+def _exists(recorded: str) -> bool:
+    # of a recorded path that no system has, such as one of 100,000 letters, Path.exists raises OSError
+    return os.path.exists(recorded)  # noqa: PTH110
 
 
 def other_results(store: Store, study: str = "", file: Path | None = None) -> str:

@@ -137,6 +137,17 @@ def test_a_text_of_a_record_that_is_a_path_is_never_opened(shared, every_command
         every_command_ends_in_order(text)
 
 
+@pytest.mark.parametrize("key", ["path", "other_paths"])
+def test_a_path_of_a_record_that_no_system_has_is_no_file(run, shared, key):
+    page = unsealed(json.loads((path := shared.root / "studies/tiny.json").read_text()))
+    for name in ("x" * 100_000, "a\0b", "\x1b[31m"):
+        changed = {**page["record"], key: name if key == "path" else [name]}
+        path.write_text(json.dumps({**page, "record": changed}))
+        for command in (FEW[0], ("study", "show", "tiny"), ("study", "plan", "tiny.toml")):
+            ended = run(*command, "--results", "results")
+            assert (ended.exit_code, len(ended.stderr) < 1000) == (0, True), (command, ended.stderr[:300])
+
+
 @pytest.mark.slow
 def test_a_flipped_byte_in_any_record_is_no_traceback(shared, every_command_ends_in_order):
     draw = random.Random(2)
