@@ -35,8 +35,8 @@ def as_json(value: object) -> object:  # noqa: PLR0911, PLR0912 -- a case for ea
     """Return a result as plain data. Infinity and NaN become null.
 
     A dataclass becomes an object with its fields, a frame the list of its rows, and a table of results the
-    list of its cells. A study, a
-    dataset or a store becomes its name or place. A trial has its id, its study and its levels.
+    list of its cells. A study becomes its name, a store its place. A trial has its id, its study and its
+    levels.
     """
     import polars as pl
     from pydantic import BaseModel

@@ -1,12 +1,14 @@
-"""The values of a study's trials: the only way from stored rows to numbers.
+"""The values of a study's trials, which tables, figures, laws and claims group.
 
-Tables, figures, claims, laws and notebooks group these values. They share these rules:
+Figures of a metric over time or over its index read the stored history instead, for the same trials. The
+points of a search are read by `studies/searches/points.py`. The rules are:
 
 - All seeds of the file count, and those of later seeds that have been trained (`max_seeds`). Other seeds do
   not count.
-- A training that diverged or failed is worse than any value. A mean over the others is shown in brackets,
-  and is neither compared nor bold.
-- A level is picked, or averaged over, once all of its levels have run. Later seeds do not change the choice.
+- A training that diverged is worse than any value. One that failed, for example for lack of memory, says
+  nothing of its model, so no claim is decided by it. Tables show the mean over the others in brackets; it is
+  neither compared nor bold.
+- Levels are picked, or averaged over, once all of them have run. Later seeds do not change the choice.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from .statistics.estimates import mean
 KeyT = TypeVar("KeyT", bound=Hashable)
 
 BROKEN = (ValueStatus.DIVERGED, ValueStatus.FAILED)
-"""The statuses of trainings without a result that count as worse than any value."""
+"""The statuses of trainings without a result. A mean that lacks one of them is neither compared nor bold."""
 
 UNTRAINED = (ValueStatus.MISSING, ValueStatus.BEGUN, ValueStatus.PENDING, ValueStatus.INCOMPLETE)
 """The statuses of trials that may still get a value."""

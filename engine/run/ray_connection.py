@@ -23,6 +23,8 @@ from typing import TypedDict, TypeVar
 
 import ray
 import ray.exceptions
+
+# Ray has no public way to end its wait for a node that has died, or to ask a cluster once with a token.
 from ray._private import services
 from ray._raylet import GcsClient  # pyright: ignore[reportAttributeAccessIssue] -- compiled
 from ray.job_config import JobConfig

@@ -44,7 +44,7 @@ from ...studies.resolve.costs import model_cost, reachable_length
 from ...studies.resolve.trial import CellKey, Trial, cell_key
 from ...studies.schema.factors import SEED
 from ...studies.study import Study
-from ..observe import BROKEN, observe
+from ..observe import observe
 from ..statistics.estimates import Interval, mean
 from ..statistics.pooled_differences import Pool, pooled_variance
 from ..statistics.speedup import Ends, TargetCosts, log_ratios
@@ -122,9 +122,9 @@ class CellValues(NumberValues):
     """The values of one quantity in one cell, by seed.
 
     The highest value of a seed that ended before it reached a target is infinite. `remarks` tell of these
-    seeds and of diverged and failed seeds, which count with the worst value. `missing` are the seeds without
-    a value, which `gaps` tells of. `where` names the cell, and `trials` are those of all seeds. For lengths,
-    `step` is the step of the task's curriculum, otherwise one unit of the last printed digit.
+    seeds and of diverged seeds, which count with the worst value. `missing` are the seeds without a value,
+    which `gaps` tells of. `where` names the cell, and `trials` are those of all seeds. For lengths, `step` is
+    the step of the task's curriculum, otherwise one unit of the last printed digit.
     """
 
     quantity: Quantity
@@ -291,7 +291,7 @@ class CellResults:
                 remarks[seed] = found.why
             elif found.value is not None:
                 ends[seed] = (found.value, found.value)
-            elif found.status in BROKEN and metric.higher_is_better is not None:
+            elif found.status == ValueStatus.DIVERGED and metric.higher_is_better is not None:
                 ends[seed] = (worst, worst)
                 remarks[seed] = found.why
             elif seed in self.seeds or found.status in ENDED:

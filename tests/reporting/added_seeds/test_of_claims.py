@@ -86,15 +86,18 @@ def test_values_at_a_bound_need_no_seeds_and_an_added_seed_below_it_brings_the_t
     assert next_seeds(study, outcomes, None) is None
 
 
-def test_a_seed_that_failed_counts_as_the_worst_value_and_is_reported():
+def test_an_added_seed_that_failed_is_reported_and_leaves_its_claim_undecided():
     ends = {"sa": (40, 43, 41, 42, "failed: no"), "conv(k=3)": (10, 11, 12, 10, 11)}
     study, outcomes = grown(BEATS.format("reverse", "sa", "conv(k=3)"), found=ends)
     (one,) = check_claims(study.with_later_seeds(), outcomes)
-    assert (one.verdict, one.deciding.n) == (CONFIRMED, 3)  # the first look, before it
-    assert "mixer=sa, task=reverse: 1 of 5 seeds failed: no" in map(str, one.deciding.notes)
-    ends = {"sa": (40, 43, "failed: no"), "conv(k=3)": (10, 11, 12)}
-    study, outcomes = grown(BEATS.format("reverse", "sa", "conv(k=3)"), found=ends)
-    (one,) = check_claims(study.with_later_seeds(), outcomes)
+    assert one.verdict is UNDECIDED
+    assert [str(gap) for gap in one.deciding.gaps] == ["mixer=sa, task=reverse: 1 of 5 seeds failed: no"]
+    assert next_seeds(study, outcomes, None) is None
+
+
+def test_a_baseline_that_failed_for_all_its_seeds_confirms_no_claim():
+    ends = {"sa": range(40, 48), "conv(k=3)": ["failed: out of memory"] * 8}
+    (one,) = checked(BEATS.format("reverse", "sa", "conv(k=3)"), found=ends)
     assert one.verdict is UNDECIDED
 
 

@@ -140,6 +140,7 @@ def test_one_seed_decides_nothing_and_two_little():
     "end",
     [
         None,
+        "failed: disk is full at epoch 8\nand more",
         "pruned: behind the others",
         math.nan,
     ],
