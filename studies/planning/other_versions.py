@@ -1,4 +1,4 @@
-"""What a store has of other versions of a study: stored trials that the study does not count."""
+"""Stored trials of other versions of a study, which the study does not count."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .trials_to_run import stale_part, trials_by_lacking_plugin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherVersions:
-    """What a store has of other versions of a study.
+    """The stored trials of other versions of a study, with notes on how they differ.
 
     `trials` counts the stored trials under the study's name that it does not count. `notes` say how they
     differ from the study, as far as it is known: by a change of activemem, by their seeds, by settings, or in
