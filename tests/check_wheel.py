@@ -1,4 +1,4 @@
-"""Build the wheel, install it into a clean environment with dependencies, and use it there.
+"""Build the wheel from a source distribution, install it into a clean environment, and use it there.
 
 Run by `make wheel`; not a pytest file, since it installs every dependency anew.
 """
@@ -33,7 +33,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         shutil.rmtree(ROOT / "build" / "lib", ignore_errors=True)  # of a build with files that are gone since
-        call(sys.executable, "-m", "build", "--wheel", "--outdir", str(home), str(ROOT), cwd=home)
+        call(sys.executable, "-m", "build", "--outdir", str(home), str(ROOT), cwd=home)
         wheel = next(home.glob("*.whl"))
         venv.create(home / "clean", with_pip=True)
         python, command = home / "clean/bin/python", str(home / "clean/bin/activemem")
