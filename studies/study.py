@@ -16,7 +16,7 @@ from ..grammar import registered_names
 from ..grammar.nodes import Dimension
 from ..plugins import PluginError, load_plugin, locate_plugin
 from .catalog.metrics import METRICS
-from .catalog.tasks import task_names
+from .catalog.tasks import TASKS, task_names
 from .presentation.kinds import CurveKind, TableKind
 from .presentation.reader import check_shown_metrics, read_results
 from .resolve.compatibility import StudyBudget
@@ -39,8 +39,8 @@ from .schema.source_sheet import SourceSheet, read_source_sheet
 from .schema.tables import TABLES, all_tables
 from .text.document import Diagnostics, Document, parse_document, read_document
 from .text.errors import StudyError, StudyFault, command_line
-from .text.key_synonyms import SYNONYMS
-from .text.strict_model import KEY_OWNERS, InvalidTableError, as_table, validate
+from .text.key_synonyms import ELSEWHERE, SYNONYMS
+from .text.strict_model import InvalidTableError, as_table, key_place, known_keys, validate
 from .text.units import plural
 
 if TYPE_CHECKING:
@@ -347,21 +347,35 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
     return study
 
 
+def _place_of_key(name: str, data: Mapping[str, Any]) -> str:
+    """Return the place of a key that is written outside of its table, such as `train.epochs`, or ""."""
+    if place := key_place(name):
+        return place
+    task = as_table(data.get("task")).get("name")
+    if isinstance(task, str) and task in TASKS and name in TASKS[task].settings.model_fields:
+        return f"task.{name}"
+    return f"factors.{name}" if name in as_table(data.get("factors")) else ""
+
+
 def _check_tables(diagnostics: Diagnostics) -> None:
     data = diagnostics.data
     for name in data:
         is_feature = name in EXPANSIONS and find_expansion(name).table is not None
         if name not in TABLES and not is_feature:
-            owner = next(
-                (table for table, each in [*KEY_OWNERS.items()] if name in each.keys_of_table()), None
-            )
-            is_key = owner is not None and not isinstance(data[name], Mapping | list)
-            if is_key:
-                place = f"; [{owner}] has this key: {owner}.{name}"
+            is_key, known_as = not isinstance(data[name], Mapping | list), SYNONYMS.get(name, name)
+            place = _place_of_key(known_as, data)
+            if is_key and name in ELSEWHERE:
+                hint, place = f"; {ELSEWHERE[name]}", ""
+            elif place:
+                hint = f"; [{place.partition('.')[0]}] has this key: {place}"
             else:
-                place = nearest_hint(SYNONYMS.get(name, name), all_tables())
-            message = f"unknown table '{name}'{place}"
-            diagnostics.report((name,), message, key=True)
+                near = nearest(known_as, [*all_tables(), *(known_keys() if is_key else ())])
+                is_key_near = near is not None and near not in all_tables()
+                hint = (
+                    f"; nearest: {key_place(near)}" if is_key_near else nearest_hint(known_as, all_tables())
+                )
+            message = f"unknown {'key' if is_key else 'table'} '{name}'{hint}"
+            diagnostics.report((name,), message, key=True, meant=place)
     for name in _NEEDED_TABLES:
         if name not in data:
             diagnostics.report_invalid((name,), "this table is missing")

@@ -417,7 +417,7 @@ def report_problem(
     if cause is None or (is_key and cause not in names):
         where = ", ".join(f"{name}={format_value(levels[name])}" for name in (*names, cause) if name)
         message = f"{problem.message}, where {where}" if where and not problem.key else problem.message
-        diagnostics.report(problem.path, message, key=problem.key)
+        diagnostics.report(problem.path, message, key=problem.key, meant=problem.meant)
         return
     origin = paths[cause]
     if problem.path in (origin, RECIPE_PATH):

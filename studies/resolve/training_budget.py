@@ -8,6 +8,7 @@ count them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pydantic import Field
@@ -68,9 +69,7 @@ def take_budget(tables: Mapping[str, Any], problems: list[ValidationProblem]) ->
     try:
         found = validate(BudgetSettings, own)
     except InvalidTableError as error:
-        problems += [
-            ValidationProblem(("train", *each.path), each.message, key=each.key) for each in error.problems
-        ]
+        problems += [replace(each, path=("train", *each.path)) for each in error.problems]
         return None
     budgets = [(key, amount) for key in own if (amount := getattr(found, key)) is not None]
     if len(given) > 1:

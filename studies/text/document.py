@@ -43,13 +43,26 @@ class Document:
         return {path: (self.text, place) for path, place in locate(self.text).items()}
 
     def fault(
-        self, path: KeyPath, message: str, *, key: bool = False, within: Span | None = None, verb: str = ""
+        self,
+        path: KeyPath,
+        message: str,
+        *,
+        key: bool = False,
+        within: Span | None = None,
+        verb: str = "",
+        meant: str = "",
     ) -> StudyFault:
         """Return a fault with its position: the value at `path`, or its key if `key` is true.
 
         `within` narrows the position to a part of a text value. The fault of a missing path is shown at its
-        table. With a `verb`, the message continues the name of the path: `[factors] many, used as …`.
+        table. With a `verb`, the message continues the name of the path: `[factors] many, used as …`. `meant`
+        is the right place of an unknown key (see `ValidationProblem`), which an override names with its value.
         """
+        text, place = self.places.get(path, ("", None))
+        if meant and place and text != self.text and all(isinstance(part, str) for part in path):
+            end = place.value[1] if path[1:] else None  # the key of `optimizer.lr=1` is only `optimizer`
+            whole = ".".join(map(str, path[:-1])) * meant.startswith(".") + meant
+            message = f"{message.partition(';')[0]}; write {whole}{text[place.key[1] : end]}"
         prefix = path_prefix(path[:-1] if key else path)
         message = (f"{prefix.removesuffix(': ').rstrip()}{verb} " if verb else prefix) + message
         name = ".".join(part for part in path if isinstance(part, str))
@@ -243,12 +256,19 @@ class Diagnostics:
         return "search" in self.data
 
     def report(
-        self, path: KeyPath, message: str, *, key: bool = False, within: Span | None = None, verb: str = ""
+        self,
+        path: KeyPath,
+        message: str,
+        *,
+        key: bool = False,
+        within: Span | None = None,
+        verb: str = "",
+        meant: str = "",
     ) -> None:
-        """Add a fault with this message, unless the same fault is already there."""
+        """Add a fault with this message, unless the same fault is already there: see `Document.fault`."""
         if path[:2] in self.origins and path not in self.document.places:
             path, within = (*self.origins[path[:2]], *path[2:]), None
-        fault = self.document.fault(path, message, key=key, within=within, verb=verb)
+        fault = self.document.fault(path, message, key=key, within=within, verb=verb, meant=meant)
         if fault not in self._known:
             self._known.add(fault)
             self.faults.append(fault)
@@ -285,7 +305,8 @@ class Diagnostics:
             return validate(model, data)
         except InvalidTableError as error:
             for problem in error.problems:
-                self.report((*path, *problem.path), problem.message, key=problem.key)
+                at = (*path, *problem.path)
+                self.report(at, problem.message, key=problem.key, meant=problem.meant)
             return None
 
     def validate_keys(self, model: type[ModelT], path: KeyPath) -> ModelT | None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 SYNONYMS: Mapping[str, str] = {
     name: key
     for key, names in {
+        "weight_decay": ("wd", "l2"),
         "lr": ("learning_rate", "learningrate", "step_size", "rate"),
         "batch_size": ("batch", "bs", "batchsize", "minibatch"),
         "epochs": ("num_epochs", "n_epochs", "max_epochs"),

@@ -144,12 +144,15 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 class ValidationProblem:
     """An error message about a value in a table, or about its key.
 
-    `path` leads to the value. The message is about the key if `key` is True.
+    `path` leads to the value. The message is about the key if `key` is True. `meant` is the place of this key
+    in a study file, such as `train.optimizer.lr`, if the message sends it there. It begins with a dot if it
+    is in the table of the faulty key: `.optimizer.lr`.
     """
 
     path: KeyPath
     message: str
     key: bool = False
+    meant: str = ""
 
     def __str__(self) -> str:
         """Return the path and the message: `train.epochs: expected …`."""
@@ -233,8 +236,8 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
         match error["type"]:
             case "extra_forbidden":
                 table = _model_at(model, path[:-1])
-                hint = _unknown_key_hint(str(path[-1]), table, error["input"])
-                yield ValidationProblem(path, f"unknown key '{path[-1]}'{hint}", True)
+                hint, meant = _unknown_key_hint(str(path[-1]), table, error["input"])
+                yield ValidationProblem(path, f"unknown key '{path[-1]}'{hint}", True, meant)
             case "missing" if isinstance(path[-1], int):
                 yield ValidationProblem(path[:-1], f"expected {path[-1] + 1} values, got {path[-1]}")
             case "missing":
@@ -439,31 +442,57 @@ def _model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
     return model
 
 
-def _unknown_key_hint(key: str, table: type[BaseModel], value: object) -> str:
-    """Return a hint at the probable key, which is in this table, in its inner tables or in another table."""
+def _unknown_key_hint(key: str, table: type[BaseModel], value: object) -> tuple[str, str]:
+    """Return a hint at the probable key, which is in this table, in its inner tables or in another table.
+
+    Return also the key's place if it is not in this table itself: see `ValidationProblem`.
+    """
     synonym = SYNONYMS.get(key.lower(), key)
     fields = (*(table.keys_of_table() if issubclass(table, StrictModel) else table.model_fields),)
     if synonym in fields:
-        return f"; nearest: {synonym}"
+        return f"; nearest: {synonym}", ""
     if key.lower() not in ELSEWHERE:
         for name, field in table.model_fields.items():
             for reader in readers_in(field):
                 if reader.is_short and (example := reader.example(synonym, value)):
-                    return f": write {name} = {example}"
-    owners = [
+                    return f": write {name} = {example}", ""
+    what = "it" if synonym == key else synonym
+    if owners := _inner_owners(table, synonym):
+        hint = f"; write {what} in {listed(owners, 'or')}, as in {owners[0]} = {{ {synonym} = … }}"
+        return hint, f".{owners[0]}.{synonym}"
+    if key.lower() in ELSEWHERE:
+        return f"; {ELSEWHERE[key.lower()]}", ""
+    if not near_hint(key, fields) and (place := key_place(synonym)):
+        owner, *inner = place.split(".")
+        example = f", as in {inner[0]} = {{ {synonym} = … }}" if inner[1:] else ""
+        return f"; write {what} in [{owner}]{example}", place
+    return nearest_hint(key, fields), ""
+
+
+def known_keys() -> set[str]:
+    """Return the keys of the tables that are known without a study file, without those of inner tables."""
+    return {key for table in [*KEY_OWNERS.values()] for key in table.keys_of_table()}
+
+
+def key_place(key: str) -> str:
+    """Return the place of a key in the tables that are known without a study file, or "".
+
+    For example `train.epochs`, or in an inner table `train.optimizer.lr`.
+    """
+    owners = [*KEY_OWNERS.items()]
+    if name := next((name for name, table in owners if key in table.keys_of_table()), None):
+        return f"{name}.{key}"
+    inner = (f"{name}.{part}.{key}" for name, table in owners for part in _inner_owners(table, key))
+    return next(inner, "")
+
+
+def _inner_owners(table: type[BaseModel], key: str) -> list[str]:
+    """Return the keys of a table that take inline tables with this key."""
+    return [
         name
         for name, field in table.model_fields.items()
-        if any(synonym in _keys_of(model) for model in tables_in(field.annotation))
+        if any(key in _keys_of(model) for model in tables_in(field.annotation))
     ]
-    if owners:
-        what = "it" if synonym == key else synonym
-        return f"; write {what} in {listed(owners, 'or')}, as in {owners[0]} = {{ {synonym} = … }}"
-    if key.lower() in ELSEWHERE:
-        return f"; {ELSEWHERE[key.lower()]}"
-    tables = [name for name, model in [*KEY_OWNERS.items()] if synonym in model.keys_of_table()]
-    if tables and not near_hint(key, fields):
-        return f"; write {'it' if synonym == key else synonym} in [{tables[0]}]"
-    return nearest_hint(key, fields)
 
 
 def _keys_of(model: type[BaseModel]) -> set[str]:

@@ -107,6 +107,40 @@ def test_what_a_faulty_part_could_use_is_not_reported_as_unused(override):
     assert message(text, override).startswith("study: 1 fault\n")
 
 
+@pytest.mark.parametrize(
+    ("override", "right"),
+    [
+        ("lr=0.1", "train.optimizer.lr=0.1"),
+        ("learning_rate = 3e-4", "train.optimizer.lr = 3e-4"),
+        ("optimizer.lr=0.1", "train.optimizer.lr=0.1"),
+        ('study.optimizer={ name = "sgd", lr = 1 }', 'train.optimizer={ name = "sgd", lr = 1 }'),
+        ("train.learning_rate=0.1", "train.optimizer.lr=0.1"),
+        ("train.wd=0.1", "train.optimizer.weight_decay=0.1"),
+        ("task.epochs=5", "train.epochs=5"),
+        ("study.dropout=0.1", "model.dropout=0.1"),
+        ("width=32", "model.d_model=32"),
+        ("vocab=3", "task.vocab=3"),
+        ('mixer=["sa"]', 'factors.mixer=["sa"]'),
+    ],
+)
+def test_an_override_of_a_misplaced_key_is_told_as_it_can_be_typed(override, right):
+    assert message(TEXT, override).endswith(f"; write {right}")
+    load_study(TEXT, [right])
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("lr = 0.1", "'lr'; [train] has this key: train.optimizer.lr"),
+        ("epoch = 3", "'epoch'; nearest: train.epochs"),
+        ("heads = 2", "'heads'; write the heads in the recipe, as in sa(heads=4)"),
+        ("vocab = 3", "'vocab'; [task] has this key: task.vocab"),
+    ],
+)
+def test_a_key_above_all_tables_leads_to_its_table(line, told):
+    assert message(f"{line}\n{TEXT}").endswith(f"unknown key {told}")
+
+
 def test_a_synonym_of_a_missing_key_is_one_fault():
     text = TEXT.replace("lr = 1e-3", "learning_rate = 1e-3")
     told = message(text)
