@@ -370,10 +370,8 @@ def _check_tables(diagnostics: Diagnostics) -> None:
                 hint = f"; [{place.partition('.')[0]}] has this key: {place}"
             else:
                 near = nearest(known_as, [*all_tables(), *(known_keys() if is_key else ())])
-                is_key_near = near is not None and near not in all_tables()
-                hint = (
-                    f"; nearest: {key_place(near)}" if is_key_near else nearest_hint(known_as, all_tables())
-                )
+                known = nearest_hint(known_as, all_tables())
+                hint = known if near is None or near in all_tables() else f"; nearest: {key_place(near)}"
             message = f"unknown {'key' if is_key else 'table'} '{name}'{hint}"
             diagnostics.report((name,), message, key=True, meant=place)
     for name in _NEEDED_TABLES:

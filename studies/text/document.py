@@ -56,7 +56,7 @@ class Document:
 
         `within` narrows the position to a part of a text value. The fault of a missing path is shown at its
         table. With a `verb`, the message continues the name of the path: `[factors] many, used as …`. `meant`
-        is the right place of an unknown key (see `ValidationProblem`), which an override names with its value.
+        is the right place of an unknown key (see `ValidationProblem`), shown with the value of an override.
         """
         text, place = self.places.get(path, ("", None))
         if meant and place and text != self.text and all(isinstance(part, str) for part in path):
