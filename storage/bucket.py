@@ -16,7 +16,6 @@ import errno
 import logging
 import os
 import re
-import secrets
 import shutil
 import tempfile
 import threading
@@ -30,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from ..errors import ActivememError
 from .errors import StoreError
-from .files import replacing
+from .files import replacing, temporary_name
 from .own_files import is_own, remove_own
 from .place import Place, is_compacted, place_fault
 
@@ -152,7 +151,7 @@ class BucketPlace(Place):
         """Raise `StoreError` if the server ignores the conditions of writes, which claims need."""
         if self._has_conditions:
             return
-        path = self.root / "unfinished" / f".probe.{secrets.token_hex(8)}"
+        path = self.root / "unfinished" / temporary_name("probe")
         try:
             self.put_if_absent(path, b"first")
             ignored = "If-None-Match" if self.put_if_absent(path, b"second") else None

@@ -17,16 +17,17 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from .errors import UnreadableError
+from .processes import process_mark
 
 
 def temporary_name(name: str) -> str:
-    """Return a new hidden name for a file that is being written."""
-    return f".{name}.{secrets.token_hex(8)}"
+    """Return a new hidden name for a file that is being written. It also names this process."""
+    return f".{name}.{process_mark()}{secrets.token_hex(8)}"
 
 
 def temporary_paths(path: Path) -> list[Path]:
     """Return the files and folders that processes have begun to write for a path; links are left out."""
-    name = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{16}}")
+    name = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{32}}")
     return [each for each in path.parent.iterdir() if name.fullmatch(each.name) and not each.is_symlink()]
 
 

@@ -24,7 +24,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Final
 from weakref import WeakSet
@@ -36,6 +35,7 @@ from .errors import DamagedError, UnreadableError
 from .files import closed_folder
 from .own_files import is_own_file
 from .place import Layout, Place, entries, store_time
+from .processes import is_running, process_start, this_machine
 
 LEASE_S: Final = 60.0
 """The silence of its owner, in seconds, after which a lease expires."""
@@ -307,39 +307,6 @@ def _exists(place: Place, path: Path) -> bool:
         if (closed := closed_folder(path)) is not None:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(closed)) from None
     return True
-
-
-@cache
-def this_machine() -> str | None:
-    """Return an identifier of this boot of the machine and of the process namespace; None if unknown."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
-    except OSError:
-        return None
-
-
-def is_running(pid: int, started: str | None) -> bool:
-    """Return whether a process with this pid and start time runs here. Return True if this is unknown."""
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except OSError:  # the process belongs to another user, so more may be hidden
-        pass
-    found = process_start(pid)
-    # the system may have given the pid to a new process
-    return found is None or found == started
-
-
-def process_start(pid: int) -> str | None:
-    """Return when a process began, in ticks since boot; "" if it has ended, None if it is not reported."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    state, *fields = stat.rpartition(")")[2].split()  # the process's name before it may have any characters
-    return "" if state in "ZX" else fields[18]
 
 
 def this_process(run: str) -> Owner:

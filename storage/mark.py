@@ -13,7 +13,7 @@ from typing import Final
 from .checksums import verify_checksum
 from .errors import StoreError, UnreadableError
 from .files import read_regular
-from .own_files import DATASETS, FOLDERS, MARK, is_own, is_temporary
+from .own_files import DATASETS, FOLDERS, MARK, is_own, writer_mark
 from .place import Layout, all_names, data_files
 
 VERSION: Final = 1
@@ -86,7 +86,7 @@ def mark_store(layout: Layout) -> list[str]:
                 "folder: --results DIR"
             )
         others = sorted(
-            each.name for each in _listed(root) if each.name not in FOLDERS and not is_temporary(each.name)
+            each.name for each in _listed(root) if each.name not in FOLDERS and writer_mark(each.name) is None
         )
     layout.place.put(mark, f"{VERSION}\n".encode())
     return others

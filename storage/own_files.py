@@ -33,19 +33,18 @@ FOLDERS: Final = (
 
 _ID: Final = "[0-9a-f]{16}"
 _NAME: Final = "[A-Za-z0-9][A-Za-z0-9_.-]{0,99}"
-_RANDOM: Final = "[0-9a-f]{16}"
 _DATA: Final = rf"(?:{_ID}-\d+|(?:group|compacted)-[0-9a-f]{{16}}-[0-9a-f]{{8}})\.parquet"
 _CHECKPOINT: Final = r"(?:state\.pt|previous\.pt|begun|reached\.json|crash_report|memory_tries)"
 _WRITTEN: Final = (
     rf"(?:{_DATA}|{_NAME}\.json|{_ID}\.safetensors|{_ID}\.pt|{_CHECKPOINT}|sweeps|notes\.txt|now|seen|probe"
     rf"|{re.escape(MARK)})"
 )
-_TEMPORARY: Final = rf"\.{_WRITTEN}\.{_RANDOM}"
+_TEMPORARY: Final = rf"\.{_WRITTEN}\.([0-9a-f]{{16}})[0-9a-f]{{16}}"
 _OWN: Final = re.compile(
     rf"(?:{'|'.join(DATASETS)})/{_NAME}/{_DATA}"
     rf"|weights/(?:{_ID}\.safetensors|{_TEMPORARY})"
     rf"|final_checkpoints/(?:{_ID}\.pt|{_TEMPORARY})"
-    rf"|checkpoints/{_ID}/(?:{_CHECKPOINT}(?:\.damaged)?|reached\.\d+\.tmp|{_TEMPORARY})"
+    rf"|checkpoints/{_ID}/(?:{_CHECKPOINT}(?:\.damaged)?|{_TEMPORARY})"
     rf"|studies/{_NAME}\.json"
     rf"|leases/(?:{_ID}-\d+|sweeps)"
     rf"|unfinished/{_TEMPORARY}",
@@ -59,9 +58,10 @@ def is_own(name: str) -> bool:
     return _OWN.fullmatch(name) is not None
 
 
-def is_temporary(name: str) -> bool:
-    """Return whether a store gives this name to a file that it is writing."""
-    return re.fullmatch(_TEMPORARY, name, re.ASCII) is not None
+def writer_mark(name: str) -> str | None:
+    """Return the mark of the process that writes the file of a temporary name, or None for another name."""
+    found = re.fullmatch(_TEMPORARY, name, re.ASCII)
+    return None if found is None else found[1]
 
 
 def is_checkpoint_folder(name: str) -> bool:

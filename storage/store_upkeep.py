@@ -26,7 +26,7 @@ from .errors import DamagedError, StoreError, UnreadableError
 from .files import open_regular, read_regular, sync
 from .leases import Lease, Leases, remove_leases, this_process
 from .mark import check_links, holds_store
-from .own_files import FOLDERS, MARK, is_own_file, is_temporary, linked_folder
+from .own_files import FOLDERS, MARK, is_own_file, linked_folder, writer_mark
 from .place import (
     Layout,
     Place,
@@ -39,6 +39,7 @@ from .place import (
     store_time,
     trial_id_fault,
 )
+from .processes import has_ended
 from .read import (
     DONE,
     INCOMPLETE,
@@ -158,7 +159,10 @@ STALE_AFTER_S: Final = 24 * 3600
 """The age after which unfinished files count as leftovers."""
 
 QUIET_S: Final = 3600.0
-"""The time without change after which an ended trial's checkpoint counts as a leftover."""
+"""The time without change after which an ended trial's checkpoint counts as a leftover.
+
+That of a done trial counts at once, unless a process has changed it after the trial's end.
+"""
 
 RESUMED_REASON: Final = "time limit"
 """The beginning of a failure's reason after which a trial can resume from its checkpoint."""
@@ -190,15 +194,18 @@ def _unfinished_files(layout: Layout, now: float) -> Iterator[Finding]:
             continue
         if path.name.endswith(".damaged"):
             yield _finding(FindingKind.LEFTOVER, path, "a damaged checkpoint that its trial no longer needs")
-        elif (is_temporary(path.name) or path.suffix == ".tmp") and _last_change(path, now) < oldest:
-            yield _finding(FindingKind.LEFTOVER, path, "it was left unfinished a day ago")
+        elif (mark := writer_mark(path.name)) is not None:
+            if has_ended(mark):
+                yield _finding(FindingKind.LEFTOVER, path, "the process that wrote it has ended")
+            elif _last_change(path, now) < oldest:
+                yield _finding(FindingKind.LEFTOVER, path, "it was left unfinished a day ago")
 
 
 def _ended_checkpoints(quarantine: Quarantine, now: float) -> Iterator[Finding]:
     """Yield the checkpoints of trials that have ended for good.
 
-    No process has resumed these trials after their end. The time of the end is from the clock of the machine
-    that trained the trial.
+    A process that was killed after it stored the row has left them. The time of the end is from the clock of
+    the machine that trained the trial.
     """
     columns = ["trial", "status", "reason", "finished"]
     rows = {row["trial"]: row for row in read_latest(quarantine, columns).iter_rows(named=True)}
@@ -211,8 +218,12 @@ def _ended_checkpoints(quarantine: Quarantine, now: float) -> Iterator[Finding]:
             continue
         changed = max((_last_change(path, now) for path in files), default=0.0)
         resumes = (row["reason"] or "").startswith(RESUMED_REASON)
-        went_on = row["status"] in ("failed", "pruned") and changed > row["finished"].timestamp()
-        if not resumes and not went_on and changed < now - QUIET_S:
+        went_on = changed > row["finished"].timestamp()
+        if row["status"] == DONE:
+            is_over = not went_on or changed < now - QUIET_S
+        else:
+            is_over = not went_on and not resumes and changed < now - QUIET_S
+        if is_over:
             yield _finding(FindingKind.LEFTOVER, folder, f"its trial is {row['status']}")
 
 
@@ -515,8 +526,9 @@ class StoreUpkeep:
     def clean(self, *, dry: bool = False) -> tuple[Finding, ...]:
         """Remove and return the files that nothing uses any more.
 
-        A `dry` run removes nothing. Such files are those left unfinished a day ago, and checkpoints of
-        trials that have ended for good. Files of other names stay, and so does whatever only a link leads to.
+        A `dry` run removes nothing. Such files are checkpoints of trials that have ended for good, and files
+        left unfinished: by a process of this machine that has ended, or a day ago. Files of other names stay,
+        and so does whatever only a link leads to.
         Raise `StoreError` for a folder that is not a store.
 
         The age of a file is measured by the clock that sets file times. The clock of this machine may be days

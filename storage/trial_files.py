@@ -1,7 +1,6 @@
 """Files of trials besides their rows: checkpoints, notes on progress, trained weights and last states."""
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -12,7 +11,7 @@ from pydantic import Field
 
 from .checksums import Record, decode_record, encode_record
 from .errors import DamagedError, StoreError, UnreadableError
-from .files import read_regular
+from .files import read_regular, temporary_name
 from .place import Layout, Place, entries
 from .rows import MetricRow
 
@@ -64,7 +63,7 @@ def write_note(
     all epochs; indexed metrics are left out of the history.
     """
     note = {"epoch": epoch, "metrics": dict(metrics), "course": course_of(rows), "seconds": seconds}
-    temporary = folder / f"reached.{os.getpid()}.tmp"
+    temporary = folder / temporary_name(NOTE_FILE)
     with suppress(OSError):  # a trial must not fail because of its note
         temporary.write_bytes(encode_record(note))
         temporary.replace(folder / NOTE_FILE)

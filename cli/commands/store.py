@@ -44,7 +44,7 @@ def repair(*, results: ResultsOption = None, as_json: JsonOption = False) -> Non
 
 @app.command()
 def clean(*, dry_run: DryOption = False, results: ResultsOption = None, as_json: JsonOption = False) -> None:
-    """Remove leftovers: files left unfinished a day ago, and checkpoints of ended trials.
+    """Remove leftovers: files left unfinished by killed processes, and checkpoints of ended trials.
 
     Rows, weights and quarantined files are kept.
     """

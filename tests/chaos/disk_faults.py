@@ -34,7 +34,7 @@ _MONTH_S = 30 * 24 * 3600.0
 KEEPSAKES = {
     "thesis.tex": b"mine",
     "unfinished/paper.tex": b"mine too",
-    "unfinished/.paper.tex.0123456789abcdef": b"and this",
+    "unfinished/.paper.tex.0123456789abcdef0123456789abcdef": b"and this",
     "weights/.env": b"KEY=1",
     "leases/notes-1": b"to do",
     f"trials/{NAME}/draft.md": b"a draft",

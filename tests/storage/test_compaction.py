@@ -171,7 +171,7 @@ def test_metrics_of_one_attempt_are_never_mixed_from_two_files(root):
 
 def test_old_unfinished_files_are_swept_and_young_ones_are_not(root):
     store = fill_store(root, [1])
-    old, young = (root / f"unfinished/.{make_trial_id(1)}-{n}.parquet.{n:016x}" for n in (0, 1))
+    old, young = (root / f"unfinished/.{make_trial_id(1)}-{n}.parquet.{n:032x}" for n in (0, 1))
     old.write_bytes(b"half a file")
     young.write_bytes(b"half a file")
     day = time.time() - 25 * 3600

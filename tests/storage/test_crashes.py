@@ -100,6 +100,7 @@ def test_a_compaction_killed_at_any_step_loses_and_doubles_nothing(root, tmp_pat
         assert pl.read_parquet(folder / "trials").height == 4
         assert len(list((folder / "metrics").rglob("*.parquet"))) == 1
         assert store.damaged == ()
+        assert list((folder / "unfinished").iterdir()) == []
 
 
 def test_a_study_record_killed_at_any_step_is_the_old_or_the_new(root, tmp_path):

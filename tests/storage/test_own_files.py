@@ -15,11 +15,11 @@ from activemem.storage.store import open_layout
 from .factories import fill_store, make_trial_id, make_trial_row
 
 OLD = time.time() - 30 * 24 * 3600
-ONE, RANDOM = make_trial_id(1), "0123456789abcdef"
+ONE, RANDOM = make_trial_id(1), "0123456789abcdef" * 2
 
 FOREIGN = [
     "unfinished/paper.tex",
-    "unfinished/.thesis.tex.0123456789abcdef",
+    f"unfinished/.thesis.tex.{RANDOM}",
     "unfinished/chapters/one.tex",
     "unfinished/.now.backup",
     f"unfinished/{ONE}-0.parquet",
@@ -49,7 +49,7 @@ OWN = {
     f"weights/.{ONE}.safetensors.{RANDOM}": "it was left unfinished a day ago",
     f"final_checkpoints/.{ONE}.pt.{RANDOM}": "it was left unfinished a day ago",
     f"checkpoints/{make_trial_id(9)}/.state.pt.{RANDOM}": "it was left unfinished a day ago",
-    f"checkpoints/{make_trial_id(9)}/reached.77.tmp": "it was left unfinished a day ago",
+    f"checkpoints/{make_trial_id(9)}/.reached.json.{RANDOM}": "it was left unfinished a day ago",
     f"checkpoints/{make_trial_id(9)}/state.pt.damaged": "a damaged checkpoint that its trial no longer needs",
 }
 """Leftovers of a store."""

@@ -4,6 +4,8 @@ import io
 import math
 import os
 import shutil
+import subprocess
+import sys
 import time
 import zipfile
 from datetime import UTC, datetime, timedelta
@@ -14,6 +16,7 @@ from safetensors.numpy import save
 
 from activemem.storage import Store, StoreError
 from activemem.storage.checksums import add_checksum, add_model_checksum, encode_metadata, sealing
+from activemem.storage.files import temporary_name
 from activemem.storage.store_upkeep import FindingKind
 
 from .factories import (
@@ -108,8 +111,8 @@ def test_a_check_reports_every_fault_and_changes_nothing(root, sound, caplog, go
     flip(sound.files.checkpoint_dir(make_trial_id(300)) / "state.pt")
     os.mkfifo(uncompacted_path(root, 203))
     (root / "metrics/alpha/notes.txt").write_text("mine")
-    (root / f"weights/.{make_trial_id(1)}.safetensors.{0:016x}").write_text("half")
-    age(root / f"weights/.{make_trial_id(1)}.safetensors.{0:016x}")
+    (root / f"weights/.{make_trial_id(1)}.safetensors.{0:032x}").write_text("half")
+    age(root / f"weights/.{make_trial_id(1)}.safetensors.{0:032x}")
     before = names(root)
     found = sound.upkeep.check()
     golden([" ".join(map(str, each)).replace(merged.name, "MERGED") for each in told(root, found.findings)])
@@ -251,7 +254,7 @@ def leftovers(root):
         (folder / "begun").write_text("a trial")
         os.utime(folder / "begun", (0, 0))
     (store.files.checkpoint_dir(make_trial_id(4)) / "begun").touch()  # it runs again
-    temporary = store.files.checkpoint_dir(make_trial_id(6)) / f".state.pt.{0:016x}"
+    temporary = store.files.checkpoint_dir(make_trial_id(6)) / f".state.pt.{0:032x}"
     temporary.write_bytes(bytes(1000))
     age(temporary)
     return store
@@ -259,7 +262,7 @@ def leftovers(root):
 
 def test_leftovers_are_reported_with_their_sizes_and_removed(root, leftovers):
     expected = [
-        (f"checkpoints/{make_trial_id(6)}/.state.pt.{0:016x}", "a day ago", 1000),
+        (f"checkpoints/{make_trial_id(6)}/.state.pt.{0:032x}", "a day ago", 1000),
         (f"checkpoints/{make_trial_id(1)}", "done", 7),
         (f"checkpoints/{make_trial_id(2)}", "failed", 7),
         (f"checkpoints/{make_trial_id(5)}", "done", 7),
@@ -279,7 +282,7 @@ def test_leftovers_are_reported_with_their_sizes_and_removed(root, leftovers):
 
 
 def test_current_files_are_kept_by_a_machine_whose_clock_is_days_fast(root, sound, monkeypatch):
-    begun = root / "unfinished" / f".{make_trial_id(1)}-0.parquet.{0:016x}"
+    begun = root / "unfinished" / f".{make_trial_id(1)}-0.parquet.{0:032x}"
     begun.write_bytes(b"half")
     now = time.time
     monkeypatch.setattr(time, "time", lambda: now() + 3 * DAY_S)
@@ -298,6 +301,47 @@ def test_files_of_a_machine_whose_clock_was_days_slow_are_leftovers(root):
         age(begun)
     (found,) = store.upkeep.clean()
     assert found.path.name == make_trial_id(1)  # the other is being tried again
+
+
+WRITE_AND_DIE = """
+import os, signal, sys
+from activemem.storage.files import replacing
+from pathlib import Path
+for name in sys.argv[1:]:
+    replacing(Path(name)).__enter__().write_text("half")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_process_leaves_is_removed_at_once(root):
+    ended = datetime.now(UTC)
+    store = fill_store(root, [1, 2, 3], finished=ended)
+    fill_store(root, [4], status="failed", reason="not a number at epoch 2", finished=ended)
+    begun = [f"checkpoints/{make_trial_id(each)}/begun" for each in (1, 2, 3, 4)]
+    mine = [
+        f"unfinished/{temporary_name('now')}",
+        "unfinished/.now.of.mine",
+        f"checkpoints/{make_trial_id(3)}/a",
+    ]
+    for name in (*begun, *mine, final := f"final_checkpoints/{make_trial_id(1)}.pt"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("whole")
+        os.utime(root / name, (ended.timestamp() - 9, ended.timestamp() - 9))
+    os.utime(root / begun[1], (ended.timestamp() + 9, ended.timestamp() + 9))  # it has been resumed since
+    half = [
+        "unfinished/now",
+        f"unfinished/group-{0:016x}-{0:08x}.parquet",
+        f"weights/{make_trial_id(1)}.safetensors",
+    ]
+    subprocess.run([sys.executable, "-c", WRITE_AND_DIE, *(root / name for name in half)], check=False)
+    assert len(list((root / "unfinished").iterdir())) == 4
+    store.upkeep.compact()
+    left = {
+        str(path.relative_to(root))
+        for path in root.rglob("*")
+        if path.is_file() and path.read_bytes() in (b"whole", b"half")
+    }
+    assert left == {begun[1], begun[3], *mine, final}
 
 
 def test_a_compaction_removes_leftovers(root, leftovers):

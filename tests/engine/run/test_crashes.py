@@ -193,4 +193,6 @@ def test_a_study_survives_the_deaths_of_a_worker_its_driver_and_its_cluster(fold
     assert {row["status"] for row in after.values()} == {"done"}
     assert len(list((folder / "results" / "trials" / "crash").iterdir())) == 1  # compacted
     assert pl.read_parquet(folder / "results" / "trials").height == TRIALS  # one row each
+    assert list((folder / "results" / "checkpoints").iterdir()) == []
+    assert list((folder / "results" / "unfinished").iterdir()) == []
     assert table(folder) == undisturbed

@@ -96,7 +96,7 @@ def test_processes_that_ask_at_once_get_the_same_tokens_and_leave_nothing_else(t
 def test_unfinished_files_of_a_dead_process_are_written_again(tmp_path):
     open_corpus(task(), tmp_path)
     (place,) = (path for path in (tmp_path / "encoded").iterdir() if path.is_dir())
-    place.rename(place.with_name(f".{place.name}.{0:016x}"))
+    place.rename(place.with_name(f".{place.name}.{0:032x}"))
     text = open_corpus(task(), tmp_path)
     assert characters(text, "test", 9) == "Book XII\n"
     assert [path for path in (tmp_path / "encoded").iterdir() if path.is_dir()] == [place]
