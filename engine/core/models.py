@@ -45,13 +45,17 @@ def build_model(settings: TrialSettings, generator: torch.Generator) -> AnyModel
     Raise BuildError for weights and gradients that are larger than the memory, before anything is allocated.
     """
     recipe = read_recipe(settings.model.recipe)
-    needed = 2 * 4 * count_parameters(recipe, settings.config)  # in single precision
-    if needed > memory_here():
+    if (needed := bytes_of_weights(settings)) > memory_here():
         raise BuildError(
             f"the weights and gradients of {recipe.text} take {format_bytes(needed)}, and this machine has "
             f"{format_bytes(memory_here())} of memory: choose a smaller model"
         )
     return build(recipe, settings.config, generator=generator, max_parameters=None)
+
+
+def bytes_of_weights(settings: TrialSettings) -> int:
+    """Return the bytes of a trial's weights and their gradients in single precision."""
+    return 2 * 4 * count_parameters(read_recipe(settings.model.recipe), settings.config)
 
 
 def meta_model(settings: TrialSettings) -> AnyModel:

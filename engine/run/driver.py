@@ -49,6 +49,7 @@ from .cohorts import CohortSource, GridCohorts
 from .preflight import (
     check_bits_per_byte,
     check_device,
+    check_memory,
     check_plugin_modules,
     check_test_lengths,
     prepare_corpora,
@@ -138,6 +139,7 @@ def run_study(
     - PluginError: a block of a plug-in sees later tokens of a causal task, or raises an exception; or the
       code of a part was edited after the study was loaded.
     - ParameterGroupError, LossTermError: a group of weights or a loss term matches nothing in a model.
+    - BuildError: the weights of a grid's cell are larger than this machine's memory.
     - TaskError: a model cannot read its test sequences.
     - PrecisionError: the device does not support a precision.
     - DataError: a corpus is missing or altered.
@@ -212,6 +214,8 @@ def run_until_stopped(
     _check_code(study, (*missing, *search.baseline_trials) if search else missing)
     check_layers(study, missing)
     settings = [trial.settings for trial in missing]
+    if search is None and machine.address is None:
+        check_memory(study, missing)
     local = _here_if_inline(settings, machine, local=arguments.local)
     _prepare(study, settings, machine)
     if local is None:

@@ -38,7 +38,15 @@ from ...studies.planning.time_estimates import (
 from ...studies.resolve.costs import gains_from_bf16, sequence_tokens
 from ...studies.resolve.trial import first_of_each_kind, settings_to_json
 from ...studies.study import Study
-from ...studies.text.units import format_bytes, format_core_hours, format_duration, plural, si_prefix
+from ...studies.text.units import (
+    abbreviate_all,
+    format_bytes,
+    format_core_hours,
+    format_duration,
+    listed,
+    plural,
+    si_prefix,
+)
 from ..core.resources import (
     ONE_CPU,
     Gpu,
@@ -74,6 +82,8 @@ _EMULATED = "this CPU only emulates it, so steps take longer than in float32"
 
 _TOLD_SHARE = 0.9
 """The maximum time in bf16, as a share of that in float32, that a plan mentions unasked."""
+
+_MAX_NAMED, _MAX_LABEL = 3, 60  # models that a plan names as too large, and columns of each
 
 _NEARLY_ONE = 1.05
 """The share above which a plan advises float32; below it, a short measurement sees no difference."""
@@ -237,16 +247,16 @@ def describe_device(plan: Plan, machine: Machine) -> str:
     # a GPU may be split into instances, each for another process
     count = max(count, count_gpus_of_processes())
     name = f"this machine's {f'{count} GPUs' if count > 1 else 'GPU'}, {gpu.name}"
-    shared = plan.memory and _shared(plan.memory[1], gpu, count, machine)
+    shared = plan.memory and _shared(plan, plan.memory[1], gpu, count, machine)
     return f"{name}: {shared}" if shared else name
 
 
-def _shared(held: StepMemory, gpu: Gpu, count: int, machine: Machine) -> str:
+def _shared(plan: Plan, held: StepMemory, gpu: Gpu, count: int, machine: Machine) -> str:
     if (cpus := cpus_here()) < machine.cpus:
         return f"no trial, because each needs cpus = {machine.cpus:g}; this machine has {plural(cpus, 'CPU')}"
     fitting, room = trials_that_fit(held, gpu.bytes), cpus / count / machine.cpus
     if not fitting:
-        return _no_trial_fits(held, gpu.bytes)
+        return _too_large(plan, gpu.bytes)
     trials = 1 if machine.gpus == "auto" else max(1, int(min(1 / machine.gpus, room)))
     place = "" if count == 1 else " on each"
     fit = f"{fitting:,} fit{'s' * (fitting == 1)} into {format_bytes(gpu.bytes)}"
@@ -260,14 +270,19 @@ def _shortage(plan: Plan) -> str:
         return ""
     held = plan.memory[1]
     smaller = fits(held.in_parts(held.sequences), here)
-    advice = "lower batch_size, or set accumulate in [train]" if smaller else "choose a smaller model"
-    return f"; {_no_trial_fits(held, here)}: {advice}"
+    advice = "lower batch_size, or set accumulate in [train]" if smaller else "choose a smaller one"
+    return f"; {_too_large(plan, here)}: {advice}"
 
 
-def _no_trial_fits(held: StepMemory, device_bytes: int) -> str:
-    parts = held.parts_that_fit(device_bytes)
-    split = "" if parts is None else f", but one with gradient accumulation over {parts} parts"
-    return f"no such trial fits into {format_bytes(device_bytes)}{split}"
+def _too_large(plan: Plan, device_bytes: int) -> str:
+    """Return which models of a plan need more than the memory of a device: `width=64 does not fit into …`."""
+    large = [model.label for model in plan.models if model.memory and not fits(model.memory, device_bytes)]
+    shown = abbreviate_all(large[:_MAX_NAMED], _MAX_LABEL)
+    more = [f"{len(large) - _MAX_NAMED:,} more"] * (len(large) > _MAX_NAMED)
+    parts = None if plan.memory is None else plan.memory[1].parts_that_fit(device_bytes)
+    split = "" if parts is None else f", except with gradient accumulation over {parts} parts"
+    verb = "do" if large[1:] else "does"
+    return f"{listed([*shown, *more])} {verb} not fit into {format_bytes(device_bytes)}{split}"
 
 
 def _cpu_months(plan: Plan) -> str:

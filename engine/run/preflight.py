@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from ...blocks.core.block import BuildError
 from ...blocks.testing.plugin_checks import check_plugin_block, check_plugin_norm, check_plugin_position
 from ...errors import ActivememError
 from ...grammar import ModelInterface
@@ -26,10 +27,15 @@ from ...studies.catalog.tasks import (
     require_algorithmic,
 )
 from ...studies.catalog.tasks.synthetic import LengthTask
+from ...studies.planning.plan import model_labeller
+from ...studies.resolve.costs import parameter_count
+from ...studies.resolve.trial import Trial, first_of_each_kind
 from ...studies.schema.reported_metrics import epoch_metrics
 from ...studies.schema.settings import TrainSettings, TrialSettings, read_recipe
-from ..core.models import build_model, check_precision
-from ..core.resources import Machine
+from ...studies.study import Study
+from ...studies.text.units import format_bytes
+from ..core.models import build_model, bytes_of_weights, check_precision
+from ..core.resources import Machine, memory_here
 from ..corpora.files import DataError
 from ..data.labelled_sequences import open_labelled
 from ..data.sentence_pairs import open_pairs
@@ -38,6 +44,25 @@ from ..data.treebanks import open_treebank
 from ..objectives.base import RegisteredMetrics
 from ..tasks.generated import draw_examples, draw_test_set, own_losses, random_outputs
 from ..trial.training import Training, factor
+
+
+def check_memory(study: Study, trials: Iterable[Trial]) -> None:
+    """Raise BuildError with all models whose weights this machine cannot hold.
+
+    Call it before a model is built.
+    """
+    needed = [(bytes_of_weights(trial.settings), trial) for trial in first_of_each_kind(trials)]
+    if large := [(held, trial) for held, trial in needed if held > memory_here()]:
+        label = model_labeller(study)
+        models = dict.fromkeys(f"  {label(trial)}: {format_bytes(held)}" for held, trial in large)
+        fewest = min(parameter_count(trial.settings) for _, trial in large)
+        others = f', or train only the others: [study] limits = {{ parameters = "< {fewest}" }}'
+        lines = (
+            f"weights and gradients of these models exceed this machine's {format_bytes(memory_here())}:",
+            *models,
+            f"choose smaller models{others if large != needed else ''}",
+        )
+        raise BuildError("\n".join(lines))
 
 
 def check_plugin_modules(all_settings: Iterable[TrialSettings]) -> None:

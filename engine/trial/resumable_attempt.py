@@ -228,14 +228,15 @@ class Attempt:
         if isinstance(error, TimeLimitPassed):
             self.training = None  # the partial epoch does not count
             return self._end("failed", f"time limit of {self._limit:g} s passed {self._place()}")
-        summary = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        name, message = type(error).__name__, str(error).partition("\n")[0]
         if may_be_out_of_memory(error):
             if self._tries.next():
                 self._checkpoint.record_stop()
                 self.training = None
                 return None
-            summary = "out of memory" if is_out_of_memory(error) else summary
-        summary = f"{summary} {self._place()}"
+            if is_out_of_memory(error):
+                name, message = "out of memory", ""
+        summary = ": ".join(filter(None, (f"{name} {self._place()}", message)))
         return self._end("failed", f"{summary}\n{traceback.format_exc()}")
 
     def _start(self) -> Event | None:

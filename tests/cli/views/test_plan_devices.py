@@ -17,6 +17,13 @@ STEP = StepMemory(
     weights=4 * 10**9,
     activations=4 * 10**9,
 )
+PLAN = SimpleNamespace(
+    memory=("sa", STEP),
+    models=[
+        SimpleNamespace(label=label, memory=memory)
+        for label, memory in (("conv", 10**9), ("gru", 6 * 10**9), ("sa", STEP.total))
+    ],
+)
 
 
 @pytest.fixture(name="told")
@@ -27,8 +34,7 @@ def _told(monkeypatch):
         gpu = Gpu(name="NVIDIA H100", bytes=size)
         monkeypatch.setattr(planning, "gpu_here", lambda: (gpu, count))
         monkeypatch.setattr(planning, "cpus_here", lambda: cpus)
-        plan = SimpleNamespace(memory=("sa", STEP))
-        return planning.describe_device(plan, Machine(gpus=gpus, cpus=2, address=address))
+        return planning.describe_device(PLAN, Machine(gpus=gpus, cpus=2, address=address))
 
     return told
 
@@ -70,15 +76,15 @@ def test_a_gpu_that_cuda_fails_with_trains_nothing(monkeypatch, golden):
     monkeypatch.setattr(planning, "gpu_here", lambda: None)
     monkeypatch.setattr(planning, "gpu_fault", lambda: "Error 805")
     monkeypatch.setattr(planning, "memory_here", lambda: 10**11)
-    plan = SimpleNamespace(memory=("sa", STEP))
     told = "nowhere: torch finds no GPU here, because CUDA fails: Error 805"
-    assert planning.describe_device(plan, Machine()) == told
-    golden(planning.describe_device(plan, Machine(gpus=0)))
+    assert planning.describe_device(PLAN, Machine()) == told
+    golden(planning.describe_device(PLAN, Machine(gpus=0)))
 
 
 def test_a_step_that_the_memory_of_a_machine_cannot_hold_is_reported(monkeypatch, golden):
     monkeypatch.setattr(planning, "gpu_here", lambda: None)
     monkeypatch.setattr(planning, "gpu_fault", lambda: None)
     monkeypatch.setattr(planning, "memory_here", lambda: 8 * 10**9)
-    told = planning.describe_device(SimpleNamespace(memory=("sa", STEP)), Machine())
-    golden(told)
+    golden(planning.describe_device(PLAN, Machine()))
+    monkeypatch.setattr(planning, "memory_here", lambda: 3 * 10**9)
+    golden(planning.describe_device(PLAN, Machine()))

@@ -95,7 +95,7 @@ def test_a_second_ctrl_c_ends_a_step_at_once(folder, golden):
 def test_a_block_that_exits_is_an_outcome(folder):
     status, _ = run(folder, "exit")
     assert status == 1
-    assert outcomes(folder) == [(0, "failed", "SystemExit: 0 at epoch 1"), (1, "done", None)] * 2
+    assert outcomes(folder) == [(0, "failed", "SystemExit at epoch 1: 0"), (1, "done", None)] * 2
 
 
 def test_a_run_ends_at_the_requested_number_of_failures(folder):
@@ -128,7 +128,7 @@ def test_a_kernel_that_fails_is_one_trial_s_failure_and_the_next_trials_are_for_
     text = (folder / "tiny.toml").read_text(encoding="utf-8")
     (folder / "tiny.toml").write_text(text.replace(', "conv(k=3)"]', "]"), encoding="utf-8")
     status, told = run(folder, "kernel")
-    failed = "AcceleratorError: CUDA error: device-side assert triggered at epoch 1"
+    failed = "AcceleratorError at epoch 1: CUDA error: device-side assert triggered"
     assert (status, outcomes(folder)) == (2, [(0, "failed", failed)])
     assert "cannot use its GPU any more: CUDA error" in told[-1]
     assert run(folder, "kernel")[0] == 1

@@ -79,7 +79,7 @@ def test_a_kernel_that_fails_is_one_trial_s_failure_and_another_worker_trains_th
     frame = Store(folder / "results").trials().sort("seed")
     assert process.returncode == 1, stderr
     assert frame["status"].to_list() == ["done", "failed", "done", "done"]
-    assert frame["reason"][1].startswith("RuntimeError: CUDA error: device-side assert triggered at epoch 1")
+    assert frame["reason"][1].startswith("RuntimeError at epoch 1: CUDA error: device-side assert triggered")
 
 
 @pytest.mark.slow

@@ -108,7 +108,7 @@ def test_ambiguous_memory_errors_are_retried_with_less_and_reported_unchanged(tm
     assert not is_out_of_memory(RuntimeError(told))
     _, row = outcome(tmp_path, job(batch_size=2), Short)
     assert tries == [1, 1, 2]
-    assert row["reason"].splitlines()[0] == f"RuntimeError: {told} at epoch 1, batches in 2 parts"
+    assert row["reason"].splitlines()[0] == f"RuntimeError at epoch 1, batches in 2 parts: {told}"
 
 
 @pytest.mark.parametrize(
