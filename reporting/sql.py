@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
 import polars as pl
 
-from ..errors import ActivememError, argument_fault, check_arguments
+from ..errors import ActivememError, argument_fault, check_arguments, hint, nearest_hint
 from ..storage import Store, open_store, store_fault
 from ..storage.rows import SCHEMAS, has_trial
 from ..studies.study import Study, study_fault
 from .outcomes import mark_diverged
 from .subject import metrics_frame, stored_levels, study_levels, trials_frame, with_task_names
 
-_COUNT = re.compile(r"^(?!.*\blen\b).*\bcount\s*\(\s*\*\s*\)", re.IGNORECASE | re.DOTALL)
-"""A statement with `count(*)` that names no column `len` itself."""
+_SELECT = re.compile(r"\s*select\s+(distinct\s+)?", re.IGNORECASE)
+
+_SIGN = re.compile(r"""'[^']*'|"[^"]*"|[(),]|\bfrom\b""", re.IGNORECASE)
+
+_COMPUTED = re.compile(r"""[^'"]*(\)|[-+*/%]\s*[\w.]+)""")
+"""A selected column that is computed and has no name, such as `avg(loss)` or `loss - 1`."""
 
 
 class QueryError(ActivememError):
@@ -32,7 +36,8 @@ def query(store: Store | str | Path, sql: str, study: Study | None = None) -> pl
     attempt, and `metrics` a row for each value that this attempt reported. Both have the factors' levels as
     columns. The column `diverged` of `trials` tells why tables leave out a trial that is done.
     `outputs` has a row for each stored output line of a test split; `tuned_outputs` has the outputs of tuned
-    searches. Every table except `trials` is read only if the statement names it. Raises QueryError.
+    searches. Every table except `trials` is read only if the statement names it. Computed columns without a
+    name are called as they are written, such as `avg(loss)`. Raises QueryError.
     """
     check_arguments(
         store_fault(store),
@@ -57,11 +62,48 @@ def query(store: Store | str | Path, sql: str, study: Study | None = None) -> pl
     try:
         answer = pl.SQLContext(tables, eager=True).execute(sql)
     except pl.exceptions.PolarsError as error:
-        # what follows is Polars' plan of the statement
-        raise QueryError("query: " + str(error).split("\n\n", 1)[0]) from error
-    if _COUNT.search(sql) and "count" not in answer.columns and "len" not in levels.columns:
-        answer = answer.rename({"len": "count"}, strict=False)  # the name that Polars gives count(*)
-    return answer
+        raise QueryError(f"query: {_reworded(str(error), tables)}") from error
+    written = _selected(sql)
+    if len(written) != answer.width:  # such as SELECT *
+        return answer
+    named = zip(written, answer.columns, strict=True)
+    names = [text if _COMPUTED.fullmatch(text) else column for text, column in named]
+    return (
+        answer.rename(dict(zip(answer.columns, names, strict=True)))
+        if answer.width == len({*names})
+        else answer
+    )
+
+
+def _reworded(error: str, tables: Mapping[str, pl.LazyFrame]) -> str:
+    """Return the first part of Polars' message, with the nearest name if a name is unknown."""
+    told = error.split("\n\n", 1)[0]  # what follows is Polars' plan of the statement
+    match re.findall(r"""["']([^"']*)["']""", told):
+        case [name, *known] if "valid columns" in told:
+            return f"unknown column '{name}'{nearest_hint(name, known)}"
+        case [name, table] if told.startswith("no column named"):
+            known = {column for frame in tables.values() for column in frame.collect_schema().names()}
+            return f"unknown column '{table}.{name}'{hint(name, known)}"
+        case [name] if told.startswith("relation"):
+            return f"unknown table '{name}'{nearest_hint(name, tables)}"
+        case [name, *_] if "duplicate output name" in told:
+            return f"several columns are called '{name}': name them with AS"
+    return told
+
+
+def _selected(sql: str) -> list[str]:
+    """Return the columns that a statement selects, as they are written; none if it does not begin so."""
+    if (head := _SELECT.match(sql)) is None:
+        return []
+    columns, start, depth = list[str](), head.end(), 0
+    for sign in _SIGN.finditer(sql, start):
+        depth += (sign[0] == "(") - (sign[0] == ")")
+        if depth == 0 and sign[0].lower() in (",", "from"):
+            columns.append(" ".join(sql[start : sign.start()].split()))
+            start = sign.end()
+            if sign[0] != ",":
+                return columns
+    return [*columns, " ".join(sql[start:].split())]
 
 
 def read_trials(store: Store, study: Study | None) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -25,10 +25,25 @@ def test_sql_over_trials(store):
     assert answer.to_dicts() == [{"mixer": "sa", "n": 2, "widest": 20}]
 
 
-def test_a_count_without_a_name_is_called_count(store):
-    assert query(store, "SELECT mixer, COUNT( * ) FROM trials GROUP BY mixer").columns == ["mixer", "count"]
-    assert query(store, "SELECT count(*) AS len FROM trials").columns == ["len"]
-    assert query(store, "SELECT count(*), sum(k) AS count FROM trials").columns == ["len", "count"]
+@pytest.mark.parametrize(
+    ("selected", "columns"),
+    [
+        ("avg(loss), stddev(loss)", ["avg(loss)", "stddev(loss)"]),
+        ("mixer, COUNT( * )", ["mixer", "COUNT( * )"]),
+        ("count(*) AS len", ["len"]),
+        ("count(*), sum(k) AS total, max(k) most", ["count(*)", "total", "most"]),
+        ("t.mixer, min(t.loss), max(t.loss) - min(k)", ["mixer", "min(t.loss)", "max(t.loss) - min(k)"]),
+        ("concat(mixer, ', from '), count(DISTINCT k) AS \"a, b\"", ["mixer", "a, b"]),
+        ("DISTINCT mixer", ["mixer"]),
+    ],
+)
+def test_computed_columns_without_a_name_are_called_as_they_are_written(store, selected, columns):
+    assert query(store, f"SELECT {selected} FROM trials t GROUP BY mixer").columns == columns
+
+
+def test_a_statement_with_all_columns_keeps_their_names(store):
+    answer = query(store, "SELECT *, loss - 1 FROM trials")
+    assert answer.columns[:3] == query(store, "SELECT * FROM trials").columns[:3]
 
 
 def test_sql_over_metrics_and_both_together(store):
@@ -63,6 +78,10 @@ def test_metrics_are_read_only_for_queries_that_ask_for_them(store):
         "SELECT * FROM trial",
         "SELECT mixr FROM trials",
         "SELECT middle(loss) FROM trials",
+        "SELECT seed FROM trials WHERE statsu = 'done'",
+        "SELECT m.valeu FROM metrics m JOIN trials t USING (trial)",
+        "SELECT * FROM metric",
+        "SELECT seed, seed FROM trials",
     ],
 )
 def test_queries_that_cannot_be_answered_are_reported_without_a_query_plan(store, sql, golden):
