@@ -10,7 +10,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from errno import EPERM
+from errno import ENOTDIR, EPERM
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Final, TextIO
@@ -56,8 +56,13 @@ def waiting(text: str) -> Iterator[None]:
 
 
 def prepare_output(path: Path) -> None:
-    """Make the folder of an output file. Raise PermissionError, which names --out, for an unwritable file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Make the folder of an output file. Raise OSError, which names --out, if it cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        file = next(each for each in path.parents if each.is_file())
+        told = "this is a file, not a folder; choose another place with --out"
+        raise NotADirectoryError(ENOTDIR, told, str(file)) from error
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise PermissionError(
             EPERM, "this file cannot be written; choose another place with --out", str(path)

@@ -68,11 +68,8 @@ def query(store: Store | str | Path, sql: str, study: Study | None = None) -> pl
         return answer
     named = zip(written, answer.columns, strict=True)
     names = [text if _COMPUTED.fullmatch(text) else column for text, column in named]
-    return (
-        answer.rename(dict(zip(answer.columns, names, strict=True)))
-        if answer.width == len({*names})
-        else answer
-    )
+    has_twins = len({*names}) < len(names)
+    return answer if has_twins else answer.rename(dict(zip(answer.columns, names, strict=True)))
 
 
 def _reworded(error: str, tables: Mapping[str, pl.LazyFrame]) -> str:

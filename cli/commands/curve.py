@@ -10,6 +10,7 @@ import typer
 from ... import reporting
 from ...reporting.curves.figure_format import FigureFormat
 from ...storage.files import write_file
+from ...studies.text.units import listed
 from ..json_output import print_json
 from ..options import JsonOption, LastRunStudy, ResultsOption
 from ..output import prepare_output, print_stdout, waiting
@@ -29,8 +30,8 @@ def render(
         str | None,
         typer.Option(
             "--out",
-            metavar="FILE",
-            help="The file of one figure, or the folder of all figures (default: the working directory).",
+            metavar="PATH",
+            help="A folder; or the file of one figure, if it ends with .svg, .png or .pdf (default: here).",
         ),
     ] = None,
     image_format: Annotated[
@@ -68,24 +69,27 @@ def render(
 def _output_files(
     study: str, names: list[str], out: str | None, image_format: FigureFormat | None
 ) -> tuple[FigureFormat, list[Path]]:
-    """Return the format and the path of each figure's file. `out` is one file, or a folder for all."""
-    is_folder = out is None or out.endswith("/") or Path(out).is_dir()
-    if out is None or is_folder or (len(names) > 1 and not Path(out).suffix):
+    """Return the format and the path of each figure's file.
+
+    `out` is one file if it ends with a known format. Otherwise it is a folder, for one figure as for many.
+    """
+    known = get_args(FigureFormat)
+    suffix = Path(out or "").suffix.removeprefix(".").lower()
+    if out is None or out.endswith("/") or not suffix or Path(out).is_dir():
         image_format = image_format or "svg"
-        folder = Path(out or ".")
-        return image_format, [folder / f"{study}-{name}.{image_format}" for name in names]
-    if len(names) > 1:
-        listed = ", ".join(names)
+        return image_format, [Path(out or ".") / f"{study}-{name}.{image_format}" for name in names]
+    if (found := next((each for each in known if each == suffix), None)) is None:
+        endings = listed([f".{each}" for each in known], "or")
         raise reporting.CurveError(
-            f"--out: expected a folder such as {out}/ for {len(names)} figures: {listed}"
+            f"--out: expected a file in {endings}, or a folder as in {out}/, got '{out}'"
         )
-    suffix = Path(out).suffix.removeprefix(".").lower()
-    if image_format is not None and suffix not in ("", image_format):
+    if image_format not in (None, found):
         raise reporting.CurveError(
             f"--out: expected a name in .{image_format}, as --format says, got '{out}'"
         )
-    for known in get_args(FigureFormat):
-        if known == (image_format or suffix):
-            return known, [Path(out)]
-    others = "or --format" if suffix else f"--format, or a folder such as {out}/"
-    raise reporting.CurveError(f"--out: expected a name in .svg, .png or .pdf, {others}, got '{out}'")
+    if len(names) > 1:
+        raise reporting.CurveError(
+            f"--out: '{out}' is one file for {len(names)} figures, {listed(names)}: "
+            f"write a folder, as in --out {Path(out).stem}/ --format {found}, or --curve {names[0]}"
+        )
+    return found, [Path(out)]

@@ -46,7 +46,11 @@ def test_every_figure_of_the_last_study_is_drawn_here_and_named(run, drawn):
     [
         (("--out", "one.png"), "one.png", b"\x89PNG"),
         (("--out", "one.pdf"), "one.pdf", b"%PDF"),
-        (("--out", "deep/one", "--format", "svg"), "deep/one", b"<?xml"),
+        (("--out", "ONE.SVG"), "ONE.SVG", b"<?xml"),
+        (("--out", "deep/one", "--format", "svg"), "deep/one/tiny-fall.svg", b"<?xml"),
+        (("--out", "figures", "--format", "png"), "figures/tiny-fall.png", b"\x89PNG"),
+        (("--out", "figures"), "figures/tiny-fall.svg", b"<?xml"),
+        (("--out", "v1.2/"), "v1.2/tiny-fall.svg", b"<?xml"),
         (("--out", "folder/"), "folder/tiny-fall.svg", b"<?xml"),
         (("--out", "folder/", "--format", "png"), "folder/tiny-fall.png", b"\x89PNG"),
     ],
@@ -67,17 +71,25 @@ def test_the_numbers_of_a_figure_are_available_as_data(run, drawn):
     assert not list(Path().glob("*.svg"))
 
 
+def test_a_path_without_an_ending_is_a_folder_for_many_figures_too(run, drawn):
+    result = run("curve", "render", "tiny", "--out", "figures")
+    assert result.stdout == "figures/tiny-reached.svg\nfigures/tiny-fall.svg\n"
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         ("--curve", "fell"),
         ("--out", "one.svg"),
-        ("--curve", "fall", "--out", "figs"),
+        ("--curve", "fall", "--out", "v1.2"),
         ("--curve", "fall", "--out", "a.png", "--format", "svg"),
         ("--curve", "fall", "--out", "one.gif"),
+        ("--curve", "fall", "--out", "tiny.toml/figures"),
+        ("--curve", "fall", "--out", "tiny-file"),
     ],
 )
 def test_requests_that_cannot_be_drawn_are_reported(run, drawn, arguments, golden):
+    Path("tiny-file").write_text("not a folder", encoding="utf-8")
     result = run("curve", "render", "tiny", *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     golden(result.stderr)

@@ -76,7 +76,7 @@ def test_a_page_that_cannot_be_written_is_reported(run, tiny):
     make_partial_store(tiny)
     result = run("report", "build", "tiny", "--out", "tiny.toml/page.html")
     assert result.exit_code == 2
-    assert result.stderr == "tiny.toml: File exists\n"
+    assert result.stderr == "tiny.toml: this is a file, not a folder; choose another place with --out\n"
 
 
 @pytest.mark.parametrize(
