@@ -161,8 +161,8 @@ def _own_numbers(table: Table) -> list[int]:
 def _join(theirs: PublishedTable, first: Table, second: Table) -> Table:
     """Join the rows of two tables into one table.
 
-    The columns keep the order of the first table, and footnotes get new marks. The caption has each sentence
-    once, without a sentence that another one continues, as in `mean of 10 seeds, fewer where marked`.
+    The columns keep the order of the first table, and footnotes get new marks. A caption that continues
+    the other one, as in `mean of 10 seeds, fewer where marked`, is the caption of both.
     """
     notes = Footnotes()
     order = [second.keys.index(key) for key in first.keys]
@@ -184,13 +184,15 @@ def _join(theirs: PublishedTable, first: Table, second: Table) -> Table:
         for table, number, columns in places
     )
     groups = tuple(table.groups[number] if table.groups else "" for table, number, _ in places)
-    both = (*first.caption, *second.caption)
-    starts = {sentence: sentence.removesuffix(".") + ", " for sentence in both}
-    longest = (next((each for each in both if each.startswith(starts[one])), one) for one in both)
+    shorter, longer = sorted((first.caption, second.caption), key=len)
+    is_one = longer == shorter or longer.startswith(shorter.removesuffix(".") + ", ")
+    remarks = (*first.remarks, *(() if is_one else (second.caption,)), *second.remarks)
     return replace(
         first,
         name=f"{theirs.paper}-{theirs.name}",
-        caption=tuple(dict.fromkeys(longest)),
+        caption=longer if is_one else first.caption,
+        remarks=tuple(dict.fromkeys(remarks)),
+        notes=tuple(dict.fromkeys((*first.notes, *second.notes))),
         corner=" / ".join(dict.fromkeys((first.corner, second.corner))),
         rows=tuple(table.rows[number] for table, number, _ in places),
         cells=cells,
@@ -218,7 +220,7 @@ def _stored(paper: str, store: Store) -> tuple[tuple[Study, ...], pl.DataFrame, 
 def published_only_table(theirs: PublishedTable) -> Table:
     """Return a table that shows only the numbers of a paper's table.
 
-    Remarks become footnotes or part of the caption. The name of a column, such as `accuracy:copy`, is split
+    A remark on some of the numbers is a footnote. The name of a column, such as `accuracy:copy`, is split
     into metric and level; a name without a colon is a level.
     """
     numbers, notes = theirs.cells, Footnotes()
@@ -248,10 +250,10 @@ def published_only_table(theirs: PublishedTable) -> Table:
     unit = next(iter(units))
     side = f" ({unit}{_SIDES[HIGHER_IS_BETTER_BY_UNIT[unit]]})" if len(units) == 1 else ""
     remark = next(iter(remarks)) if len(remarks) == 1 else ""
-    caption = (f"Published: {theirs.paper} {theirs.name}{side}.", f"{remark[:1].upper()}{remark[1:]}.")
     return Table(
         name=f"{theirs.paper}-{theirs.name}",
-        caption=caption if remark else caption[:1],
+        caption=f"Published: {theirs.paper} {theirs.name}{side}.",
+        remarks=(f"{remark[:1].upper()}{remark[1:]}.",) if remark else (),
         corner="",
         rows=theirs.rows,
         columns=tuple(heads),

@@ -123,8 +123,8 @@ class ResultRow:
 class TableContent:
     """The content of a plug-in's table.
 
-    `summary` follows the metric's title in the caption, and `notes` are sentences after it. `corner` is the
-    heading above the rows' names.
+    `summary` follows the metric's title in the caption. `notes` are sentences on how the numbers were found.
+    `corner` is the heading above the rows' names.
     """
 
     columns: Sequence[str]
@@ -207,17 +207,14 @@ class PluginTable(PluginKind, TableKind, ABC):
         made = self._make(lambda: self.fill(ShownResults(subject)))
         if isinstance(made, str):
             rows = [ResultRow(name=NOT_RUN, cells=[ResultCell(text=NOT_RUN)])]
-            made = TableContent(columns=[metrics[0].name], rows=rows, notes=[made])
+            made = TableContent(columns=[metrics[0].name], rows=rows, summary=made.removesuffix("."))
         summary = ", at ".join(filter(None, (made.summary, describe_levels(fixed))))
         start, found = caption_start(self.caption, metrics), _observations(subject, metrics)
         return Table(
             name=self.name,
-            caption=(
-                f"{start}: {summary}." if summary else f"{start}.",
-                *subject.difference(metrics),
-                *made.notes,
-                *subject.omitted(found.gaps, found.planned),
-            ),
+            caption=f"{start}: {summary}." if summary else f"{start}.",
+            remarks=(*subject.difference(metrics), *subject.omitted(found.gaps, found.planned)),
+            notes=tuple(made.notes),
             corner=made.corner,
             rows=tuple(row.name for row in made.rows),
             columns=tuple(made.columns),

@@ -46,6 +46,9 @@ def render(
             help="Without a STUDY: show all numbers of this paper next to the measured ones.",
         ),
     ] = None,
+    notes: Annotated[
+        bool, typer.Option("--notes", help="Say below each table how its numbers were computed and tested.")
+    ] = False,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -79,7 +82,9 @@ def render(
     else:
         form, ansi = found.values.format, has_styles(sys.stdout)
         shown = (
-            rich.render(each, width=output_width(), ansi=ansi) if form == "rich" else render_table(each, form)
+            rich.render(each, width=output_width(), ansi=ansi, notes=notes)
+            if form == "rich"
+            else render_table(each, form)
             for each in tables
         )
         print_stdout("\n".join(shown), styled=True)

@@ -50,13 +50,14 @@ def build_table(
         raise TableError(f"table {spec.name}: {fault}")
     extras = TableExtras(published=published, paper_only=paper_only, begun=begun)
     table: Table = _maker("table", spec)(study, outcomes, extras)
-    parts = [
+    remarks = [
         overrides_sentence(study.document.overrides),
-        *stale_sentences(study, outcomes, [name for _, name in spec.named_metrics()]),
         match_sentence(study),
+        *stale_sentences(study, outcomes, [name for _, name in spec.named_metrics()]),
         unused_seeds_sentence(study, spec, outcomes),
+        *table.remarks,
     ]
-    return replace(table, caption=(*table.caption[:1], *filter(None, parts), *table.caption[1:]))
+    return replace(table, remarks=tuple(filter(None, remarks)))
 
 
 def build_curve(

@@ -69,7 +69,8 @@ def table(spec: PointsTable, study: Study, outcomes: pl.DataFrame, extras: Table
     columns = (*(metric.name for metric in metrics), SEEDS, *described)
     table = Table(
         name=spec.name,
-        caption=tuple(_sentences(study, spec, found, metrics)),
+        caption=_caption(spec, found, metrics),
+        remarks=tuple(_remarks(study, found, metrics)),
         corner="rank",
         rows=tuple(str(number) for number in range(1, len(shown) + 1)),
         columns=(*(metric_head(*each) for each in named), SEEDS, *map(one_line, described)),
@@ -124,26 +125,26 @@ def _value(value: Level | None) -> Cell:
     return number_cell(value, value_name(value))
 
 
-def _sentences(
-    study: Study, spec: PointsTable, found: SearchPoints, metrics: Sequence[Metric]
-) -> Iterator[str]:
-    settings = [trial.settings for trial in found.trained]
-    subject = caption_start(spec.caption, metrics)
-    complete, first = found.complete, found.goals[0]
-    shown = min(spec.points, len(complete))
-    counts = sorted({point.seeds for point in complete})
-    over = "one seed" if counts[-1:] == [1] else f"mean {SPREADS[spec.spread]} of n seeds"
+def _caption(spec: PointsTable, found: SearchPoints, metrics: Sequence[Metric]) -> str:
+    subject, complete = caption_start(spec.caption, metrics), found.complete
     if not complete:
-        yield f"{subject}: no complete point yet."
-    else:
-        goals = [f"the {'highest' if goal.sign > 0 else 'lowest'} {goal.name}" for goal in found.goals]
-        which = f"those with {goals[0]}"
-        if len(goals) > 1:
-            which = f"first those not dominated in {', '.join(goals)}"
-        yield f"{subject}: {shown} of {plural(len(complete), 'point')}, {which}; {over}."
+        return f"{subject}: no complete point yet."
+    counts = sorted({point.seeds for point in complete})
+    over = "one seed" if counts[-1] == 1 else f"mean {SPREADS[spec.spread]} of n seeds"
+    goals = [f"the {'highest' if goal.sign > 0 else 'lowest'} {goal.name}" for goal in found.goals]
+    which = (
+        f"those with {goals[0]}" if len(goals) == 1 else f"first those not dominated in {', '.join(goals)}"
+    )
+    shown = min(spec.points, len(complete))
+    return f"{subject}: {shown} of {plural(len(complete), 'point')}, {which}; {over}."
+
+
+def _remarks(study: Study, found: SearchPoints, metrics: Sequence[Metric]) -> Iterator[str]:
+    settings = [trial.settings for trial in found.trained]
+    if found.complete:
         yield "Bold: best in its column."
         yield "The best of many points is biased upwards; confirm it with activemem study promote."
-    yield from noise_sentences(study, found, find_metric(first.name))
+    yield from noise_sentences(study, found, find_metric(found.goals[0].name))
     if difference := difference_sentence(dict.fromkeys(metrics, settings)):
         yield difference
     if note := comparison_note(study):

@@ -68,18 +68,22 @@ def table(spec: ScalingTable, study: Study, outcomes: pl.DataFrame, extras: Tabl
         which = "" if spec.held_out == 1 else f" {place + 1}"
         columns += [f"predicted{which}", f"measured{which}"]
     rows = [[*_row(spec, metric, each, notes)] for each in found.series.values()]
+    by_cost = f"{metric.title} by {cost.title[:1].lower()}{cost.title[1:]}"
+    subject_words = one_line(spec.caption or by_cost).removesuffix(".")
+    fixed = subject.fixed((SEED, spec.series))
     if spec.baseline is not None:
         columns += ["difference", "p"]
         rows = [[*row, *more] for row, more in zip(rows, _differences(spec, found), strict=True)]
     return Table(
         name=spec.name,
-        caption=(
-            *_sentences(spec, metric, cost, found),
+        caption=f"{subject_words}{f', at {describe_levels(fixed)}' if fixed else ''}.",
+        remarks=(
             *found.notes,
-            *subject.fixed_note(subject.fixed((SEED, spec.series))),
             *subject.difference([metric]),
+            *_unfit_sentence(found),
             *subject.omitted(found.observations.gaps, found.observations.planned),
         ),
+        notes=tuple(_method(spec, found)),
         corner=spec.series or "law",
         rows=tuple(map(one_line, names)),
         columns=tuple(columns),
@@ -325,9 +329,8 @@ def _exponent_text(law: PowerLaw) -> str:
 _EMPTY = Cell(status=CellStatus.NO_VALUE, text=NOT_RUN)
 
 
-def _sentences(spec: ScalingTable, metric: Metric, cost: Metric, found: Laws) -> Iterator[str]:
-    subject = one_line(spec.caption or f"{metric.title} by {cost.title[:1].lower()}{cost.title[1:]}")
-    yield f"{subject.removesuffix('.')}."
+def _method(spec: ScalingTable, found: Laws) -> Iterator[str]:
+    """Yield sentences on the fitted law, its intervals and its tests."""
     law = "y = offset + a xᵇ" if spec.offset else "y = a xᵇ"
     yield f"Law: {law}, by least squares on the logarithms of the cells' geometric means; a cell counts once."
     tested = [each.law for each in found.series.values() if each.law and each.law.error is not None]
@@ -345,7 +348,6 @@ def _sentences(spec: ScalingTable, metric: Metric, cost: Metric, found: Laws) ->
     if spec.baseline is not None:
         how = "p: Welch's t test, with the variances of both laws; Holm over the rows"
         yield f"Difference: of the exponent from that of {level_name(spec.baseline)}; {how}."
-    yield from _unfit_sentence(found)
 
 
 def _fitted_numbers(laws: Sequence[PowerLaw]) -> str:

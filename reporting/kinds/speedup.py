@@ -38,9 +38,14 @@ def table(spec: SpeedupTable, study: Study, outcomes: pl.DataFrame, extras: Tabl
     levels = subject.levels[spec.rows]
     columns = [_column(spec, subject, name, levels, notes) for name in spec.value]
     metrics = [subject.metric(name) for name in spec.value]
+    cells = [cell for column in columns for cell in column]
+    fixed = subject.fixed((spec.rows, SEED))
+    start, at = caption_start(spec.caption, metrics), f", at {describe_levels(fixed)}" if fixed else ""
     return Table(
         name=spec.name,
-        caption=tuple(_sentences(spec, subject, [cell for column in columns for cell in column])),
+        caption=f"{start}: the value of {level_name(spec.baseline)} divided by the value of each row{at}.",
+        remarks=tuple(_remarks(cells)),
+        notes=tuple(_notes(cells)),
         corner=one_line(spec.rows),
         rows=level_names(levels),
         columns=tuple(f"× {metric.name} ↑" for metric in metrics),
@@ -99,12 +104,8 @@ def _cell(
     return interval_cell(Interval(found.value, found.low, found.high), form, found.n, marks=marks)
 
 
-def _sentences(spec: SpeedupTable, subject: ResultSubject, cells: Sequence[Cell]) -> Iterator[str]:
-    metrics = [subject.metric(name) for name in spec.value]
-    fixed = subject.fixed((spec.rows, SEED))
-    at = f", at {describe_levels(fixed)}" if fixed else ""
-    start, baseline = caption_start(spec.caption, metrics), level_name(spec.baseline)
-    yield f"{start}: the value of {baseline} divided by the value of each row{at}."
+def _notes(cells: Sequence[Cell]) -> Iterator[str]:
+    """Yield a sentence on means and intervals."""
     counts = sorted({cell.count for cell in cells if cell.count})
     if counts == [1]:
         yield f"One seed, so without an interval. {HALFWAY_SENTENCE}"
@@ -114,6 +115,10 @@ def _sentences(spec: SpeedupTable, subject: ResultSubject, cells: Sequence[Cell]
             "logarithm. Its variance is pooled over the rows, or the row's own if it is larger, and no less "
             f"than that of the times between evaluations. {HALFWAY_SENTENCE}"
         )
+
+
+def _remarks(cells: Sequence[Cell]) -> Iterator[str]:
+    """Yield sentences on cells that have only a bound, or nothing."""
     there = {cell.text[:1] for cell in cells if cell.status is CellStatus.CENSORED}
     if there & {"<", ">"}:
         yield f"{BOUND_WORDS}: trainings ended before they reached the target."

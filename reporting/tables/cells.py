@@ -31,10 +31,11 @@ from ..statistics.estimates import Estimate
 from .differences import (
     ColumnTests,
     baseline_tests,
-    caption_sentences,
     find_bold_cells,
     groups_by_task,
     note_unlearnt,
+    table_caption,
+    table_sentences,
 )
 from .published import PublishedMatch, add_paper_only, difference_from_baseline, match_published
 from .table import Cell, CellStatus, ColumnKey, Footnotes, Table, TableExtras
@@ -173,9 +174,10 @@ class TableCells:
         cells = tuple(  # makes the footnotes too
             tuple(self._cell(row.level, column, best) for column in self.columns) for row in self.rows
         )
+        remarks, notes = table_sentences(self, list(chain(*cells)))
         table = Table(
             name=spec.name,
-            caption=caption_sentences(self, list(chain(*cells))),
+            caption=table_caption(self),
             corner="" if self.changes else one_line(spec.rows),
             rows=tuple(row.head for row in self.rows),
             columns=tuple(column.head for column in self.columns),
@@ -190,6 +192,8 @@ class TableCells:
             factor_line=None if spec.columns is None else int(len(spec.value) > 1),
             groups=tuple(row.group for row in self.rows) if any(row.group for row in self.rows) else (),
             spread=spec.spread,
+            remarks=remarks,
+            notes=notes,
         )
         table = note_unlearnt(table, groups_by_task(self))
         if match and self.extras.paper_only:

@@ -121,19 +121,22 @@ def _test_pairs(made: TableCells, metric: Metric, families: Iterable[Sequence[Ce
     return replace(column, detectable=tuple(detectable(*max(each), level) for each in errors if each))
 
 
-def differences_sentences(columns: Sequence[ColumnTests], baseline: str) -> list[str]:
-    """Return the caption's sentences about differences and their tests."""
-    shown = [column for column in columns if column.tested]
-    if not shown:
-        return []
-    tested = [column for column in shown if column.tests]
+def _differences_sentences(columns: Sequence[ColumnTests], baseline: str) -> tuple[list[str], list[str]]:
+    """Return remarks on the differences in parentheses, and notes on their intervals and tests."""
+    if not any(column.tested for column in columns):
+        return [], []
+    remark = f"In parentheses: difference from {baseline}"
+    tested = [column for column in columns if column.tests]
     if not tested:
-        return [f"In parentheses: difference from {baseline}."]
+        return [f"{remark}."], []
     over = "the cells around each baseline" if any(column.families > 1 for column in tested) else "the column"
     without = ", without Holm's correction" if any(column.tests > 1 for column in tested) else ""
     return [
-        f"In parentheses: difference from {baseline}, paired by seed, ± half of its 95 % interval{without}.",
-        f"*: p < {SIGNIFICANCE_LEVEL} ({_test_rule(tested, over, 'the', 'test')}).",
+        f"{remark}, ± half of its 95 % interval.",
+        f"*: p < {SIGNIFICANCE_LEVEL}.",
+    ], [
+        f"Differences are paired by seed{f'; their intervals are {without[2:]}' if without else ''}.",
+        f"*: p < {SIGNIFICANCE_LEVEL} by {_test_rule(tested, over, 'the', 'test')}.",
     ]
 
 
@@ -211,35 +214,41 @@ def find_bold_cells(made: TableCells, column: TableColumn) -> ColumnTests:
 SPREADS = {"sd": "± s.d.", "se": "± s.e.", "ci": "[95 % interval]"}
 
 
-def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...]:
-    """Return the sentences of the caption of a table with these cells."""
-    spec, columns, match = made.spec, made.columns, made.published_match
-    settings, tallies = made.settings, made.tallies.values()
+def table_caption(made: TableCells) -> str:
+    """Return the caption of a table: what is shown, over how many seeds, and at which levels."""
+    spec, tallies = made.spec, made.tallies.values()
     # a count, such as parameters, is the same for all seeds, and known for those that are not trained
     trained = [tally for place, tally in made.tallies.items() if place[2] not in ANALYTIC_COSTS]
-    subject = caption_start(spec.caption, [column.metric for column in columns])
+    subject = caption_start(spec.caption, [column.metric for column in made.columns])
     shown = [SEED, *filter(None, (spec.rows, spec.columns, *spec.over))]
     fixed = fixed_levels([trial.levels for trial in made.trials], shown, made.study.design)
     at = f", at {describe_levels(fixed)}" if fixed else ""
     varies = trained or any(len(set(tally.values)) > 1 for tally in tallies)
-    picks = _picks(made)
-    average = _average(made.study, spec, made.levels, trained or tallies, picks) if varies else ""
-    sentences = [f"{subject}{average}{at}."]
-    sentences += [bias] if (bias := pick_bias(spec.pick_by, spec.over, spec.value)) else []
-    sentences += pick_sentences(spec.over, picks)
+    average = _average(made.study, spec, made.levels, trained or tallies, _picks(made)) if varies else ""
+    return f"{subject}{average}{at}."
+
+
+def table_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the remarks and the notes of a table with these cells."""
+    spec, match, settings = made.spec, made.published_match, made.settings
+    tallies, picks = made.tallies.values(), _picks(made)
+    metrics = list(dict.fromkeys(column.metric for column in made.columns))
+    remarks, notes = [pick_bias(spec.pick_by, spec.over, spec.value)], list[str]()
+    remarks += pick_sentences(spec.over, picks)
     if other := next((cell.metric for cell in cells if cell.metric), ""):
         title = with_true_title(find_metric(other), settings)[0].title
-        sentences.append(f"In parentheses, as a fallback: {title[0].lower()}{title[1:]}.")
-    metrics = [*dict.fromkeys(column.metric for column in columns), *([find_metric(other)] if other else [])]
-    sentences += [FIRST_SENTENCE] if any(is_target(metric.name) for metric in metrics) else []
-    sentences += [difference] if (difference := difference_sentence(dict.fromkeys(metrics, settings))) else []
+        remarks.append(f"In parentheses, as a fallback: {title[0].lower()}{title[1:]}.")
+        metrics.append(find_metric(other))
+    remarks.append(difference_sentence(dict.fromkeys(metrics, settings)))
     baseline = made.changes.describe_baseline() if made.changes else level_name(spec.baseline or "")
-    sentences += differences_sentences(list(made.differences.values()), baseline)
-    sentences += _best(made, cells)
-    sentences += [caution] if (caution := caution_sentence(metrics, settings)) else []
+    for found in (_differences_sentences(list(made.differences.values()), baseline), _best(made, cells)):
+        remarks += found[0]
+        notes += found[1]
+    remarks.append(caution_sentence(metrics, settings))
+    notes += [FIRST_SENTENCE] if any(is_target(metric.name) for metric in metrics) else []
     if match and any(cell.published for cell in cells):
-        small = f"Below: published, {match.paper.paper} {match.paper.name}."
-        sentences += [small, made.study.source_sheet.summary(made.study.name)]
+        remarks.append(f"Below: published, {match.paper.paper} {match.paper.name}.")
+        notes.append(made.study.source_sheet.summary(made.study.name))
     pending = {why for tally in tallies for status, why in tally.gaps if status == ValueStatus.PENDING}
     words = {
         CellStatus.CENSORED: ["> marks a lower bound: some trainings ended before the target."],
@@ -249,7 +258,8 @@ def caption_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[str, ...
         CellStatus.MISSING: [f"{NOT_RUN}: not run."],
     }
     there = {cell.status for cell in cells}
-    return (*sentences, *(each for status, text in words.items() if status in there for each in text))
+    remarks += [each for status, text in words.items() if status in there for each in text]
+    return tuple(filter(None, remarks)), tuple(filter(None, notes))
 
 
 def caption_start(caption: str | None, metrics: Sequence[Metric]) -> str:
@@ -306,21 +316,25 @@ def _average(
     return f": {averaged}{over}{fewer}{best_of}"
 
 
-def _best(made: TableCells, cells: Sequence[Cell]) -> list[str]:
+def _best(made: TableCells, cells: Sequence[Cell]) -> tuple[list[str], list[str]]:
+    """Return a remark on what is bold, and a note on the test by which it is."""
     if not any(cell.best for cell in cells):
-        return []
+        return [], []
     spec, columns = made.spec, made.bold_cells
     sides = {column.metric.higher_is_better for column in columns} - {None}
     side = "best" if len(sides) > 1 else "highest" if True in sides else "lowest"
     strayed = any(tally.values and tally.counts_as_worst for tally in made.tallies.values())
     end = "; never with a diverged or failed seed." if strayed else "."
     if spec.best == "shown":
-        return [f"Bold: {side} in its column, with all ties at the shown precision{end}"]
+        return [f"Bold: {side} in its column, with all ties at the shown precision{end}"], []
     tested = [column for column in columns if column.tests]
     if not tested:
-        return [f"Bold: no value in its column is provably better with these seeds{end}"]
-    rule = f"p < {SIGNIFICANCE_LEVEL}, {_test_rule(tested, 'the column', '', 'pair')}"
-    return [f"Bold: no value in its column is significantly better ({rule}){end}"]
+        return [f"Bold: no value in its column is provably better with these seeds{end}"], []
+    rule = _test_rule(tested, "the column", "", "pair")
+    return (
+        [f"Bold: no value in its column is significantly better{end}"],
+        [f"Bold: p < {SIGNIFICANCE_LEVEL} by {rule}."],
+    )
 
 
 def note_unlearnt(
@@ -346,10 +360,13 @@ def note_unlearnt(
         )
         for row, line in enumerate(table.cells)
     )
-    caption = table.caption
     if marks and not any(cell.best for line in noted for cell in line):
-        caption = tuple(sentence for sentence in caption if not sentence.startswith("Bold: "))
-    return replace(table, caption=caption, cells=noted, footnotes=notes.as_tuple())
+        remarks, hows = (
+            tuple(sentence for sentence in each if not sentence.startswith("Bold: "))
+            for each in (table.remarks, table.notes)
+        )
+        table = replace(table, remarks=remarks, notes=hows)
+    return replace(table, cells=noted, footnotes=notes.as_tuple())
 
 
 def groups_by_task(made: TableCells) -> list[tuple[str, TrialSettings, set[tuple[int, int]]]]:

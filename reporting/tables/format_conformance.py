@@ -63,7 +63,9 @@ def _tables() -> Iterator[Table]:
 
     full = Table(
         name="sample",
-        caption=("Accuracy on the test split: mean of 2 seeds.",),
+        caption="Accuracy on the test split: mean of 2 seeds.",
+        remarks=("Bold: best in its column.",),
+        notes=("Intervals are at 95 %.",),
         corner="mixer",
         rows=("attention", "convolution"),
         columns=("reverse", "sort"),
@@ -78,5 +80,5 @@ def _tables() -> Iterator[Table]:
         groups=("Transformers", "Others"),
     )
     yield full
-    yield replace(full, column_headings=(), groups=(), caption=())
+    yield replace(full, column_headings=(), groups=(), caption="", remarks=(), notes=())
     yield replace(full, rows=("x_1 & 50% | <y>",) * 2, corner="é ± #")

@@ -149,7 +149,10 @@ class ColumnKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table as data: its rows and columns of cells, its caption and its footnotes.
+    """A table as data: its rows and columns of cells, its caption and its notes.
+
+    The `caption` is one sentence. `remarks` are needed to read the cells: they explain symbols, and name what
+    is left out. `notes` say how the numbers were computed and tested.
 
     `corner` is the name of the factor whose levels are the rows. `column_headings` are lines above the
     columns, the outermost first; equal neighbours are one heading. `factor_line` is the number of the line
@@ -157,7 +160,7 @@ class Table:
     """
 
     name: str
-    caption: tuple[str, ...]
+    caption: str
     corner: str
     rows: tuple[str, ...]
     columns: tuple[str, ...]
@@ -169,6 +172,13 @@ class Table:
     factor_line: int | None = None
     groups: tuple[str, ...] = ()
     spread: Spread = "sd"
+    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Return the caption, the remarks and the notes."""
+        return tuple(filter(None, (self.caption, *self.remarks, *self.notes)))
 
     def frame(self) -> pl.DataFrame:
         """Return a data frame with a line for each cell, and the same columns for every table.

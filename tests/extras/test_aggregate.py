@@ -69,7 +69,7 @@ def test_each_method_has_its_statistics_over_all_tasks(golden):
     first, second = table.cells
     assert first[3].text == ""
     assert (second[3].estimate.value, second[3].interval) == (1.0, "")
-    golden("\n".join(table.caption))
+    golden("\n".join(table.sentences))
 
 
 def test_the_interval_of_a_mean_has_the_error_of_independent_seeds():
@@ -109,7 +109,7 @@ def test_a_method_that_lacks_a_task_has_no_number():
     table = made(study(table=[TABLE]), fails=fails)
     assert [cell.text for cell in table.cells[1]] == ["–", "", "", ""]
     assert table.footnotes[0].text == "No value for sort."
-    assert table.caption[-1].endswith(" 18 trials: 3 failed.")
+    assert table.remarks[-1].endswith(" 18 trials: 3 failed.")
 
 
 def test_one_seed_has_no_interval():

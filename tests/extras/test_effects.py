@@ -78,7 +78,7 @@ def test_a_grid_has_the_effects_of_its_factors_and_interactions(golden):
     assert sum(value for (_, column), value in values(table).items() if column == "share" and value) == (
         pytest.approx(1)
     )
-    golden("\n".join(table.caption))
+    golden("\n".join(table.sentences))
 
 
 def test_a_grid_of_two_by_two_is_as_computed_by_hand():
@@ -162,20 +162,20 @@ def test_cells_that_share_a_trial_are_a_cluster():
         for number, trial in enumerate(studied.trials)
     ]
     table = build_table(studied, studied.tables[0], pl.concat(frames).sort("trial"))
-    assert any("11 degrees of freedom, a variance for each trial" in line for line in table.caption)
+    assert any("11 degrees of freedom, a variance for each trial" in line for line in table.sentences)
     assert all(cell.estimate.low < cell.estimate.high for cell, _, _ in table.cells[:2])
 
 
 def test_trials_without_a_value_are_reported_and_shares_do_not_add_up():
     table = made(study(), fails={3, 17})
-    assert table.caption[-1].endswith(" 36 trials: 2 failed.")
-    assert any("not add up" in sentence for sentence in table.caption)
+    assert table.remarks[-1].endswith(" 36 trials: 2 failed.")
+    assert any("not add up" in sentence for sentence in table.sentences)
 
 
 def test_one_factor_at_a_time_takes_interactions_to_be_nothing_and_says_so():
     table = made(study(study={"design": "one_at_a_time"}))
     assert "interactions" not in table.groups
-    assert "Not separable in these cells and assumed to be zero: 3 interactions." in table.caption
+    assert "Not separable in these cells and assumed to be zero: 3 interactions." in table.sentences
 
 
 def test_effects_that_a_missing_level_hides_have_no_number():
@@ -212,7 +212,7 @@ def test_a_study_without_any_value_has_an_empty_table():
 
 def test_without_noise_there_are_no_tests():
     table = made(study(), noise=0.0)
-    assert "Without an estimate of the noise there are no intervals and no tests." in table.caption
+    assert "Without an estimate of the noise there are no intervals and no tests." in table.sentences
     assert text(table)["norm: pre → post"][1] == ""
 
 

@@ -31,11 +31,11 @@ def test_the_lowest_loss_of_each_norm_and_seed_has_rank_1(results):
             expected[mixer].append(rank)
     found = dict(table.frame().select("row", "value").iter_rows())
     assert found == {mixer: pytest.approx(sum(ranks) / 4) for mixer, ranks in expected.items()}
-    assert "mean ranks over 4 cells and seeds" in table.caption[0]
+    assert "mean ranks over 4 cells and seeds" in table.caption
 
 
 def test_a_cell_and_seed_without_a_value_of_each_level_counts_for_none(results):
     results.store.upkeep.forget("tiny", [results.study.trials[0].id])
     (table,) = open_study(results.study, results.store).tables()
     assert table.frame()["n"].to_list() == [3, 3, 3]
-    assert "mean ranks over 3 cells and seeds" in table.caption[0]
+    assert "mean ranks over 3 cells and seeds" in table.caption

@@ -67,7 +67,7 @@ def test_a_mean_without_a_diverged_seed_is_never_bold(found, best):
     made = StudyResults(study, found.store).table()
     assert made.cells[0][0].estimate.value < made.cells[1][0].estimate.value
     assert [row[0].best for row in made.cells] == [False, True]
-    assert sum(line.endswith("; never with a diverged or failed seed.") for line in made.caption) == 1
+    assert sum(line.endswith("; never with a diverged or failed seed.") for line in made.sentences) == 1
 
 
 def test_a_claim_counts_a_seed_that_diverged_as_the_worst_and_names_it(found):

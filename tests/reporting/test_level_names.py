@@ -98,7 +98,7 @@ def test_rows_and_columns_of_a_table_are_called_so(study):
 
 def test_a_caption_and_a_footnote_call_them_so(study):
     made = build_table(study, CellsTable(**SPEC | {"baseline": "{both}"}), outcomes(study))
-    assert any(line.endswith("difference from both.") for line in made.caption)
+    assert any(line.endswith("difference from both.") for line in made.sentences)
     picked = CellsTable(**SPEC | {"rows": "k", "columns": None, "over": "mixer", "pick_by": "max_length"})
     assert [note.text for note in build_table(study, picked, outcomes(study)).footnotes] == ["mixer both"]
 

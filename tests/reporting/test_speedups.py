@@ -72,7 +72,7 @@ def test_a_table_has_the_speedup_of_each_row_over_its_baseline(tmp_path):
     (base,), (conv,) = table.cells
     assert (base.text, conv.text, conv.count) == ("1", "2.33", 3)
     assert conv.estimate.low < 350 / 150 < conv.estimate.high
-    assert "value of sa divided" in table.caption[0]
+    assert "value of sa divided" in table.caption
 
 
 def test_a_table_shows_bounds_and_why(tmp_path):
@@ -81,7 +81,7 @@ def test_a_table_shows_bounds_and_why(tmp_path):
     (_,), (conv,) = table.cells
     assert (conv.text, conv.at_least) == ("> 2.00", pytest.approx(2.0))
     assert re.match("3 .* dev_loss ≤ 1.5", table.footnotes[0].text)
-    assert any("are bounds" in sentence for sentence in table.caption)
+    assert any("are bounds" in sentence for sentence in table.sentences)
 
 
 def test_a_table_counts_the_added_seeds_that_are_stored(tmp_path):

@@ -37,7 +37,7 @@ def test_a_training_that_never_reaches_the_target_is_shown_as_a_bound(tmp_path, 
     (some,), (none,) = table.cells
     assert (some.status, some.text, none.text) == ("censored", "> 267", "> 400")
     golden([note.text for note in table.footnotes])
-    assert any(sentence.startswith("> ") for sentence in table.caption)
+    assert any(sentence.startswith("> ") for sentence in table.sentences)
     assert [record["low"] for record in iter_records(table)] == [pytest.approx(800 / 3), 400]
     assert "> 400" in rich.render(table, width=80)
 

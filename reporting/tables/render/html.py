@@ -28,12 +28,12 @@ STYLE = """\
 
 
 def render(table: Table) -> str:
-    """Return a `<figure>` with the caption, the table, its footnotes and its provenance."""
+    """Return a `<figure>` with the caption, the table, and all sentences below it. Its notes unfold."""
     lines = [
         f'<figure class="activemem-table" id="{escape(table.name)}">',
         STYLE,
         "<table>",
-        f"<caption>{escape(' '.join(table.caption))}</caption>",
+        f"<caption>{escape(table.caption)}</caption>",
         _head(table),
     ]
     for heading, numbers in table.row_groups():
@@ -49,6 +49,10 @@ def render(table: Table) -> str:
         lines.append("</tbody>")
     lines += ["</table>", "<figcaption>"]
     lines += [f'<p class="note"><sup>{note.mark}</sup> {escape(note.text)}</p>' for note in table.footnotes]
+    lines += [f"<p>{escape(' '.join(table.remarks))}</p>"] if table.remarks else []
+    if table.notes:
+        notes = escape(" ".join(table.notes))
+        lines += [f"<details><summary>Notes</summary><p>{notes}</p></details>"]
     lines += [f'<p class="provenance">{escape(table.provenance)}</p>', "</figcaption>", "</figure>", ""]
     # in ASCII, the figure can be part of a page in any encoding
     return replace_unprintable("\n".join(lines)).encode("ascii", "xmlcharrefreplace").decode("ascii")

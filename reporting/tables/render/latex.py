@@ -53,12 +53,13 @@ def render(table: Table, *, aligned: bool = False) -> str:
     height = rf"max totalheight={0.8 / len(parts):.2g}\textheight"
     box = rf"  \begin{{adjustbox}}{{max width=\linewidth, {height}}}"
     below = [rf"\textsuperscript{{{escape(note.mark)}}}~{escape(note.text)}" for note in table.footnotes]
+    below += filter(None, [escape(" ".join(table.remarks)), escape(" ".join(table.notes))])
     below.append(escape(table.provenance))
     lines = [
         f"% {_SIUNITX if aligned else _PACKAGES}",
         rf"\begin{{{environment}}}",
         r"  \centering",
-        rf"  \caption{{{escape(' '.join(table.caption))}}}",
+        rf"  \caption{{{escape(table.caption)}}}",
         rf"  \label{{tab:{table.name}}}",
         r"  \medskip",
         *(_SIUNITX_SETUP if aligned else ()),

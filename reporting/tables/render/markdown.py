@@ -11,7 +11,7 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 def render(table: Table) -> str:
-    """Return the caption, the table, its footnotes and its provenance.
+    """Return the caption, the table, its footnotes, its remarks, its notes and its provenance.
 
     The paper's numbers are smaller and below ours. Markdown has one heading row: headings above a column
     share its cell, and a factor above its levels shares the cell of the first. Groups are rows. Texts, such
@@ -24,12 +24,13 @@ def render(table: Table) -> str:
         for cells in zip(*table.cells, strict=True)
     ]
     sides = [":--", *(":--" if any(column) else "--:" for column in texts)]
-    lines = [" ".join(map(_escape, table.caption)), "", _line([_escape(table.corner), *heads]), _line(sides)]
+    lines = [_escape(table.caption), "", _line([_escape(table.corner), *heads]), _line(sides)]
     for heading, numbers in table.row_groups():
         if heading:
             lines.append(_line([f"*{_escape(heading)}*", *[""] * len(table.columns)]))
         lines += [_line([_escape(table.rows[row]), *map(_cell, table.cells[row])]) for row in numbers]
     below = [f"<sup>{note.mark}</sup> {_escape(note.text)}" for note in table.footnotes]
+    below += [_escape(" ".join(each)) for each in (table.remarks, table.notes) if each]
     below.append(_escape(table.provenance))
     return "\n".join([*lines, "", "<sub>" + "<br>\n".join(below) + "</sub>", ""])
 

@@ -18,7 +18,7 @@ from ..table import Cell, Table, heading_runs
 INDENT = GAP = 2
 
 _STARS_EXPLAINED = re.compile(r"\*+: p < ")
-"""The pattern of the caption sentence that explains stars."""
+"""The pattern of a sentence that explains stars."""
 
 
 def _daggers(text: str) -> str:
@@ -36,20 +36,27 @@ class TextColumn:
     headings: tuple[str, ...]  # headings above the column, the outermost first
 
 
-def render(table: Table, *, width: int = 80, ansi: bool = False) -> str:
+def render(table: Table, *, width: int = 80, ansi: bool = False, notes: bool = True) -> str:
     """Return the table as lines of at most `width` characters, or more if a name is longer.
+
+    Its remarks are below it, and its `notes` if requested.
 
     A wider table is split by columns. If this avoids splits, row names leave out arguments that all uses of a
     block share. `ansi` adds bold for the best and faint for the published numbers; without it the best is
     between asterisks.
     """
-    caption = [_daggers(text) if _STARS_EXPLAINED.match(text) else text for text in table.caption]
-    lines = [line for sentence in caption for line in wrap(sentence, width)]
+    lines = wrap(table.caption, width)
     lines += _body(table, width, ansi=ansi) if table.rows else [""]
     for note in table.footnotes:
         head = f"  {note.mark:<4}"
         lines += wrap(note.text, width, initial_indent=head, subsequent_indent=" " * len(head))
-    lines += wrap(table.provenance, width, initial_indent="  ", subsequent_indent="  ")
+    remarks, hows = (
+        " ".join(_daggers(text) if _STARS_EXPLAINED.match(text) else text for text in each)
+        for each in (table.remarks, table.notes)
+    )
+    below = [remarks, table.provenance, hows if notes else "Notes on the numbers: --notes" * bool(hows)]
+    for text in below:
+        lines += wrap(text, width, initial_indent="  ", subsequent_indent="  ")
     return "\n".join([*lines, ""])
 
 

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+import activemem
 from activemem import load_study
 from activemem.storage import Store
 
@@ -62,9 +63,18 @@ def test_a_papers_tables_are_printed_without_our_numbers(run):
     assert first.startswith(
         "Published: active-memory-transformer table1 (nats a position, lower is better).\n"
     )
-    assert second.startswith(
-        "active-memory-transformer table4 (tokens, higher is better).\nMean of 3 runs.\n"
-    )
+    assert second.startswith("active-memory-transformer table4 (tokens, higher is better).\n\n")
+    assert "\n  Mean of 3 runs.\n" in second
+
+
+def test_how_numbers_were_tested_is_said_on_request(run):
+    table = ("table", "render", "ablation-small", "--results", f"{activemem.__path__[0]}/studies/results")
+    short, full = run(*table).stdout, run(*table, "--notes").stdout
+    assert "†: p < 0.05." in short
+    assert short.endswith("\n  Notes on the numbers: --notes\n")
+    assert "Holm" not in short
+    assert "Holm over the" in full
+    assert len(short.split("\n\n")[0]) < 200
 
 
 def test_a_papers_table_shows_our_numbers_once_the_study_has_run(run, tiny):

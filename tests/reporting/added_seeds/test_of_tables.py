@@ -43,8 +43,8 @@ def test_a_table_shows_the_seeds_of_the_file_and_those_that_were_added(tmp_path)
     more = {"sa": 8, "conv(k=3)": 5, "ff(8)": 7}
     table = table_of(*grown(tmp_path / "plain", more=more))
     assert [row[0].count for row in table.cells] == [8, 5, 3, 7]
-    assert "mean ± s.d. of 3 to 8 seeds" in table.caption[0]
-    assert "95 % interval" in table.caption[1]
+    assert "mean ± s.d. of 3 to 8 seeds" in table.caption
+    assert "95 % interval" in table.remarks[0]
 
 
 @pytest.mark.parametrize("other", ["", "tiny-best"], ids=["of this study", "of both"])
@@ -54,4 +54,4 @@ def test_seeds_that_a_table_leaves_out_are_counted_by_the_study_that_trained_the
         if other and trial.seed in {1, 6} and trial.levels["mixer"] == "ff(8)":
             store.write(replace(made_row(trial, {"loss": 10.0}, 99), study=other), [])
     listed = load_study(study.document.text.replace("max_seeds = 12\n", ""))
-    golden(table_of(listed, store).caption[1])
+    golden(table_of(listed, store).remarks)

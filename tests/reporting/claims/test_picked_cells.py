@@ -96,7 +96,7 @@ def test_tables_figures_and_claims_say_that_the_picking_metric_biases_values():
         metrics = {"test_loss": 1.0, "test_accuracy": 0.5, "dev_accuracy": 0.5}
         rows = pl.concat([trial_frame(made_row(trial, metrics, 1)) for trial in of.trials])
         told = (
-            build_table(of, of.tables[0], rows).caption,
+            build_table(of, of.tables[0], rows).sentences,
             build_curve(of, of.curves[0], rows).notes,
             measured_sentences(of),
         )
@@ -138,7 +138,7 @@ def test_tables_and_figures_tell_of_the_cells_that_picked_an_end_of_a_grid_of_nu
         strict=True,
     ):
         sentence = f"Picked at an end of its levels: {words}. Better ones may lie beyond."
-        assert sentence in build_table(of, table, rows).caption
+        assert sentence in build_table(of, table, rows).sentences
     assert sentence in build_curve(of, of.curves[0], rows).notes
 
 
@@ -161,7 +161,7 @@ def test_a_lowest_level_0_is_not_said_to_be_an_end(levels, best, told):
     losses = {trial.id: float(trial.levels["dropout"] != best) for trial in of.trials}
     ends = [made_row(trial, {"loss": losses[trial.id], "accuracy": 0.5}, 1) for trial in of.trials]
     made = build_table(of, of.tables[0], pl.concat(map(trial_frame, ends)))
-    assert [line for line in made.caption if line.startswith("Picked at")] == [
+    assert [line for line in made.sentences if line.startswith("Picked at")] == [
         f"Picked at an end of its levels: dropout = {end}, for sa, gru. Better ones may lie beyond."
         for end in told
     ]
@@ -187,7 +187,7 @@ def test_an_end_that_ties_with_a_level_between_the_ends_is_not_said_to_be_one():
     ends = [made_row(trial, {"loss": losses[trial.id], "accuracy": 0.5}, 1) for trial in of.trials]
     rows = pl.concat(map(trial_frame, ends))
     sentence = "Picked at an end of its levels: lr = 0.001, the lowest, for {}. Better ones may lie beyond."
-    assert sentence.format("gru") in build_table(of, of.tables[0], rows).caption
+    assert sentence.format("gru") in build_table(of, of.tables[0], rows).sentences
     assert sentence.format("1 of 2 cells") in build_curve(of, of.curves[0], rows).notes
 
 
@@ -208,7 +208,7 @@ def test_tables_and_figures_say_which_cells_had_fewer_levels_to_pick_from():
         )
     )
     rows = pl.concat([trial_frame(made_row(trial, {"loss": 1.0, "accuracy": 0.5}, 1)) for trial in of.trials])
-    caption = build_table(of, of.tables[0], rows).caption
+    caption = build_table(of, of.tables[0], rows).sentences
     assert "each cell at its best of up to 2 levels of lr by" in caption[0]
     assert "Cells had different tuning budgets: 2 levels for sa; 1 level for gru." in caption
     notes = build_curve(of, of.curves[0], rows).notes

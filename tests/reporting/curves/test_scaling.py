@@ -80,7 +80,7 @@ def test_a_law_is_of_the_levels_that_another_metric_picks(golden):
     (series,) = curve.panels[0].content.series
     assert [point.y for point in series.points] == pytest.approx([2 * x**-0.5 for x in (8, 16, 32, 64)])
     golden(curve.notes)
-    golden(" ".join(build_table(studied, studied.tables[0], outcomes).caption))
+    golden(" ".join(build_table(studied, studied.tables[0], outcomes).sentences))
 
 
 def test_a_law_is_continued_to_the_cell_held_out_with_the_interval_of_the_table():
@@ -165,7 +165,7 @@ def test_a_cell_is_not_held_out_if_its_cost_is_unknown_before_training():
 
     table, curve = laws(lambda size, trial: 3 * size**-0.2, held_out=1, x="seconds", ended=is_small)
     note = "Not held out, since seconds is unknown before training: 2 cells."
-    assert note in table.caption
+    assert note in table.sentences
     assert note in curve.notes
     assert [len(row) for row in table.cells] == [5, 5]
     assert [row[4].text != "–" for row in table.cells] == [True, True]
@@ -181,7 +181,7 @@ def test_a_missing_law_or_interval_has_its_reason(golden):
             said.append(
                 (cells[0].text, [note.text for note in table.footnotes if note.mark in cells[0].marks])
             )
-        return [*said, list(table.caption), list(curve.notes)]
+        return [*said, list(table.sentences), list(curve.notes)]
 
     golden(notes(held_out=2))
     golden(notes(ended=lambda trial: trial.levels["filter"] == 64))
@@ -201,7 +201,7 @@ def test_exponents_are_compared_with_that_of_the_baseline(golden):
     assert difference.estimate.value == pytest.approx(-0.1)
     assert difference.estimate.low < -0.1 < difference.estimate.high < 0
     assert p.p < 0.05
-    golden(table.caption[-1])
+    golden(table.sentences[-1])
 
 
 def test_a_rising_metric_has_no_law_with_an_offset(golden):

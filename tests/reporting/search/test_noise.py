@@ -38,22 +38,22 @@ def test_noise_is_pooled_over_points_with_several_seeds(tmp_path):
     results = searched(tmp_path, 10.3)
     noise = measure_noise(find_points(results.study, results.store.trials()), "max_length")
     assert noise.degrees == 14
-    caption = " ".join(results.best_table().caption)
+    caption = " ".join(results.best_table().sentences)
     assert "(14 degrees of freedom)" in caption
     assert noise.sd == pytest.approx(math.sqrt((2.0 + 11 * 0.5) / 14))
 
 
 def test_a_lead_within_the_noise_is_called_so_and_a_larger_one_is_not(tmp_path):
-    caption = " ".join(searched(tmp_path / "small", 12.0).best_table().caption)
+    caption = " ".join(searched(tmp_path / "small", 12.0).best_table().sentences)
     assert re.search("baseline by 1.00; of 11 .* may be noise", caption)
     assert re.search(r"of 12 points .* point \d+ in the", caption)
-    caption = " ".join(searched(tmp_path / "large", 20.0).best_table().caption)
+    caption = " ".join(searched(tmp_path / "large", 20.0).best_table().sentences)
     assert "is not chance." in caption
     assert "cannot be told" not in caption
     one_seed = WITH_BASELINE.replace("seed = [0, 1]", "seed = [0]")
-    caption = " ".join(searched(tmp_path / "alone", 20.0, one_seed).best_table().caption)
+    caption = " ".join(searched(tmp_path / "alone", 20.0, one_seed).best_table().sentences)
     assert "is not chance, unless its own seeds vary more" in caption
-    assert "No point is" in " ".join(searched(tmp_path / "none", 10.0).best_table().caption)
+    assert "No point is" in " ".join(searched(tmp_path / "none", 10.0).best_table().sentences)
 
 
 def test_a_plateau_begins_where_the_first_of_its_points_ended(tmp_path):

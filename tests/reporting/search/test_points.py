@@ -32,7 +32,7 @@ def test_a_table_has_the_best_points_with_what_they_are(table):
         ["14.0 ± 1.4", "3,000", "2", "0.02", "sa", "–"],
     ]
     assert [row[0].best for row in table.cells] == [True, False, False]
-    caption = " ".join(table.caption)
+    caption = " ".join(table.sentences)
     assert "3 of 5 points, " in caption
     assert "1 point has no rank, as a seed has no value." in caption
     assert " 14 trials: 1 failed, 2 stopped early." in caption
@@ -42,14 +42,14 @@ def test_captions_count_the_points_outside_a_narrowed_space(search_store):
     text = SEARCH + TABLE + '[[curve]]\nname = "course"\nkind = "points"\n'
     results = StudyResults(load_study(replaced(text, ("real(1e-4, 1e-1", "real(1e-3, 1e-2"))), search_store)
     told = "Not counted: 4 stored trials of other settings, data or code, or of points outside the present"
-    assert told in " ".join(results.table("best").caption)
+    assert told in " ".join(results.table("best").sentences)
     assert told in " ".join(results.curve("course").notes)
 
 
 def test_captions_count_the_points_of_a_space_with_one_more_dimension(search_store):
     fixed = ('lr = "real(1e-4, 1e-1, log=true)"', ""), ("[search.space]", ""), ('"{lr}"', "0.01")
     results = StudyResults(load_study(replaced(SEARCH + TABLE, *fixed)), search_store)
-    assert "Not counted: 10 stored trials" in " ".join(results.table("best").caption)
+    assert "Not counted: 10 stored trials" in " ".join(results.table("best").sentences)
 
 
 def test_a_table_and_a_front_may_show_a_cost_that_is_known_before_training(search_store):

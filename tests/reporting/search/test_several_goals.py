@@ -23,7 +23,7 @@ def store(tmp_path_factory):
 def test_undominated_points_come_first(store):
     table = StudyResults(load_study(TWO), store).best_table()
     assert [row[1].text for row in table.cells] == ["1,700", "1,500", "1,000", "3,000", "3,000"]
-    assert "the highest max_length, the lowest parameters" in table.caption[0]
+    assert "the highest max_length, the lowest parameters" in table.caption
 
 
 def test_objectives_have_the_arrow_of_their_direction_and_the_best_in_bold(store):
@@ -80,7 +80,7 @@ def test_points_beyond_a_limit_are_reported_and_left_out(store):
     limited = TWO.replace("[study]", '[study]\nlimits = { seconds = "< 10" }', 1)
     table = StudyResults(load_study(limited), store).best_table()
     assert table.rows == ()
-    assert any("6 points outside" in line for line in table.caption)
+    assert any("6 points outside" in line for line in table.sentences)
 
 
 def test_a_report_has_the_front_with_all_that_is_optimised_or_limited(store):

@@ -67,7 +67,7 @@ def test_the_best_of_a_column_is_bold_with_all_that_print_like_it(made: Table) -
 def test_the_best_loss_is_the_lowest(everything: Study, rows: pl.DataFrame, golden: GoldenTexts) -> None:
     made = build_table(everything, spec(value="loss"), rows)
     assert [cell_of(made, row, "sort").best for row in made.rows] == [False, True, False, False]
-    golden(made.caption[1])
+    golden(made.remarks)
 
 
 def test_a_value_alone_in_its_column_is_not_called_the_best(
@@ -76,7 +76,7 @@ def test_a_value_alone_in_its_column_is_not_called_the_best(
     alone = [trial.id for trial in everything.trials if tuple(trial.levels.values())[:2] == ("sa", "sort")]
     made = build_table(everything, spec(), rows.filter(pl.col("trial").is_in(alone)))
     assert not any(cell.best for row in made.cells for cell in row)
-    golden(made.caption)
+    golden(made.sentences)
 
 
 @pytest.mark.parametrize(
@@ -136,14 +136,14 @@ def test_footnotes_are_lettered_in_reading_order_and_shared(made: Table) -> None
 
 
 def test_the_caption_says_what_the_signs_mean(made: Table, golden: GoldenTexts) -> None:
-    golden(made.caption)
+    golden(made.sentences)
 
 
 def test_a_caption_of_ones_own_takes_the_place_of_the_metrics(
     everything: Study, rows: pl.DataFrame, golden: GoldenTexts
 ) -> None:
     made = build_table(everything, spec(caption="How far they come.\n"), rows)
-    golden(made.caption[0])
+    golden(made.caption)
 
 
 def test_published_numbers_are_shown_even_where_we_have_no_result(made: Table) -> None:
@@ -166,7 +166,7 @@ def test_published_numbers_are_shown_even_where_we_have_no_result(made: Table) -
 def test_published_numbers_are_shown_only_on_request(everything: Study, rows: pl.DataFrame) -> None:
     made = build_table(everything, spec(), rows)
     assert all(cell.published is None for row in made.cells for cell in row)
-    assert not any(sentence.startswith("Small") for sentence in made.caption)
+    assert not any(sentence.startswith("Small") for sentence in made.sentences)
 
 
 def test_costs_of_untrained_models_are_counted_unless_their_lengths_grow(
@@ -215,7 +215,7 @@ def test_one_seed_has_neither_deviation_nor_a_count_of_seeds(
 ) -> None:
     one = load_study(everything.document.text, overrides=("factors.seed=[0]",))
     made = build_table(one, spec(), rows)
-    golden(made.caption[0])
+    golden(made.caption)
     assert [cell.full_text for cell in made.cells[0]] == ["14.0", "41.0", "104.0"]
     assert made.footnotes[1] == Footnote(mark="b", text="pruned: behind the others at epoch 1")
 
@@ -228,7 +228,7 @@ def test_a_table_by_seed_shows_the_value_of_each_trial(everything: Study, rows: 
     at = (made.columns if axis == "rows" else made.rows).index("conv(k=20)")
     cells = [row[at] for row in made.cells] if axis == "rows" else list(made.cells[at])
     assert sorted(cell.text for cell in cells) == ["20.0", "30.0", "40.0"]
-    assert ": one seed, " in made.caption[0]
+    assert ": one seed, " in made.caption
 
 
 def test_provenance_is_reported_by_the_rows_alone(everything: Study, rows: pl.DataFrame) -> None:
@@ -456,7 +456,7 @@ def test_the_bound_of_matched_costs_is_rounded_up(tmp_path):
     study = load_study("which-mixer-state")
     largest = max(abs(match.largest.relative_residual) for match in study.size_matches.values())
     assert 0.02 < largest < 0.0202
-    caption = build_table(study, study.tables[0], Store(tmp_path).trials()).caption
+    caption = build_table(study, study.tables[0], Store(tmp_path).trials()).sentences
     assert "equal state within 2.1 %" in " ".join(caption)
 
 
@@ -478,14 +478,14 @@ def test_costs_that_follow_from_settings_are_counted_without_a_spread(tmp_path: 
             ["16", "2.5", "40"],
             ["0", "0.1", "3"],
         ]
-        assert "mean" not in made.caption[0]
+        assert "mean" not in made.caption
         assert results.check_claims()[0].verdict == Verdict.CONFIRMED
 
 
 def test_a_caption_names_trials_of_code_with_uncommitted_changes_beside_others(everything, rows):
     def captions(commits: list[str]) -> str:
         stored = rows.with_columns(commit=pl.Series((commits * len(rows))[: len(rows)]))
-        return " ".join(build_table(everything, everything.tables[0], stored).caption)
+        return " ".join(build_table(everything, everything.tables[0], stored).sentences)
 
     done = len(rows.filter(status="done"))
     dirty = len(rows.with_row_index().filter(pl.col("index") % 2 == 1, status="done"))

@@ -76,7 +76,7 @@ def test_a_cell_has_the_mean_and_the_spread_that_are_asked_for(make: Make, forms
 def test_the_caption_says_what_a_number_is_and_over_how_many(
     make: Make, changes: dict[str, Any], golden: GoldenTexts
 ) -> None:
-    golden(make(**changes).caption[0])
+    golden(make(**changes).caption)
 
 
 def test_an_interval_is_in_brackets_and_only_shown_if_the_seeds_allow_it(make: Make) -> None:
@@ -87,20 +87,20 @@ def test_an_interval_is_in_brackets_and_only_shown_if_the_seeds_allow_it(make: M
 def test_bold_is_all_than_which_none_is_significantly_better(make: Make) -> None:
     made = make(best="test")
     assert [row[0].best for row in made.cells] == [True, True, False, False]
-    assert re.match("Bold: .*p < 0.05, .*; Holm over 3 to 6 pairs", made.caption[1])
+    assert re.match("Bold: p < 0.05 by .*; Holm over 3 to 6 pairs", made.notes[0])
 
 
 def test_three_seeds_distinguish_what_is_far_apart_and_the_caption_says_how_far(make: Make) -> None:
     made = make(best="test", select={"lr": 1e-3, "seed": [0, 1, 2]})
     assert [row[0].best for row in made.cells] == [True, True, False, False]
-    assert "6 degrees of" in made.caption[1]
-    assert "; max_length 8.9 to 9.3 or" in made.caption[1]  # of two columns
+    assert "6 degrees of" in made.notes[0]
+    assert "; max_length 8.9 to 9.3 or" in made.notes[0]  # of two columns
 
 
 def test_with_one_seed_nothing_is_compared_and_no_cell_is_bold(make: Make) -> None:
     made = make(best="test", select={"lr": 1e-3, "seed": 0})
     assert not any(cell.best for row in made.cells for cell in row)
-    assert "Bold" not in " ".join(made.caption)
+    assert "Bold" not in " ".join(made.sentences)
 
 
 @pytest.mark.parametrize(
@@ -137,8 +137,7 @@ def test_several_metrics_are_side_by_side_with_their_directions_and_digits(
         [False, False, False],
         [True, True, False],
     ]
-    golden(made.caption[0])
-    golden(made.caption[1])
+    golden(made.sentences)
 
 
 def test_digits_can_be_asked_for(make: Make) -> None:
@@ -210,7 +209,7 @@ def test_a_cell_whose_trials_run_is_neither_missing_nor_failed(make: Make, golde
     cell = cell_of(made, "conv(k=3) + conv(k=5)", "addition")
     assert (cell.status, cell.full_text, cell.marks) == (CellStatus.BEGUN, "begun", ("a", "b"))
     golden([note.text for note in made.footnotes])
-    golden(made.caption[2])
+    golden(made.remarks)
 
 
 def test_trials_over_the_budget_are_refused_not_missing(forms: Forms, golden: GoldenTexts) -> None:
@@ -224,8 +223,7 @@ def test_trials_over_the_budget_are_refused_not_missing(forms: Forms, golden: Go
         CellStatus.DONE,
     ]
     assert made.cells[0][0].full_text == "refused"
-    golden(made.caption[1])
-    golden(made.caption[3:])
+    golden(made.sentences)
 
 
 def test_rows_and_columns_that_only_the_paper_has_come_last(make: Make) -> None:

@@ -56,7 +56,7 @@ def test_rows_say_what_differs_under_the_factor_that_does(tmp_path, golden):
     assert table.cells[0][0].difference is None
     assert table.cells[1][0].difference == pytest.approx(1.0, abs=0.03)
     assert table.cells[1][0].difference_text.endswith("*")
-    golden(table.caption[1:3])
+    golden(table.sentences)
 
 
 def test_holes_inside_levels_have_the_values_of_their_cells(tmp_path):
@@ -70,8 +70,8 @@ def test_holes_inside_levels_have_the_values_of_their_cells(tmp_path):
     )
     table = made(study, tmp_path, lambda levels: 1.0)
     assert table.rows == ("baseline", "− conv(k=7)", "− ff(8)", "k = 3")
-    assert "baseline (recipe = conv(k=7) >> ff(8), k = 7)" in table.caption[1]
-    assert "{" not in " ".join(table.caption)
+    assert "baseline (recipe = conv(k=7) >> ff(8), k = 7)" in table.remarks[0]
+    assert "{" not in " ".join(table.sentences)
 
 
 def test_a_design_is_repeated_around_each_level_of_a_factor_with_its_own_baseline(tmp_path):
@@ -89,7 +89,7 @@ def test_a_design_is_repeated_around_each_level_of_a_factor_with_its_own_baselin
     assert table.rows == ("baseline", "norm = post", "p = 0.1") * 3
     starred = [number for number, row in enumerate(table.cells) if row[0].is_significant]
     assert starred == [7]
-    assert "of each mixer (norm = pre, p = 0.0)" in table.caption[1]
+    assert "of each mixer (norm = pre, p = 0.0)" in table.remarks[0]
     for form in own_format_names():
         assert render(table, form)
 

@@ -125,13 +125,13 @@ def test_cells_that_have_not_run_say_so(made: Table) -> None:
 
 
 def test_the_caption_says_what_the_parentheses_are(made: Table, golden: GoldenTexts) -> None:
-    golden(made.caption)
+    golden(made.sentences)
 
 
 def test_a_single_level_is_not_picked_and_not_mentioned(golden: GoldenTexts) -> None:
     one = load_study(STUDY, ["factors.lr=[0.001]", "factors.seed=[0]"])
     rows = [trial_frame(made_row(trial, {"solved_epochs": 2.0}, n)) for n, trial in enumerate(one.trials)]
-    golden(build_table(one, one.tables[0], pl.concat(rows)).caption[0])
+    golden(build_table(one, one.tables[0], pl.concat(rows)).caption)
 
 
 def test_a_trial_that_is_done_without_the_metric_did_not_fail(

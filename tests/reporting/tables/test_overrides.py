@@ -11,9 +11,9 @@ from activemem.studies import find_study_file
 def test_a_table_names_the_settings_that_are_not_the_files(tmp_path):
     outcomes = Store(tmp_path).trials()
     as_written = load_study("algorithmic")
-    assert "Other than" not in "".join(build_table(as_written, as_written.tables[0], outcomes).caption)
+    assert "Other than" not in "".join(build_table(as_written, as_written.tables[0], outcomes).sentences)
     changed = load_study("algorithmic", ["train.epochs=2", "train.batch_size=8"])
-    caption = build_table(changed, changed.tables[0], outcomes).caption
+    caption = build_table(changed, changed.tables[0], outcomes).sentences
     assert caption[1].endswith("file: train.epochs=2, train.batch_size=8.")
 
 

@@ -57,7 +57,7 @@ def test_every_unit_of_the_file_has_a_side():
 def test_a_deviation_of_the_paper_is_printed_and_not_reported_twice():
     made = published_only_table(published_tables()["memory-degradation", "table2"])
     assert made.cells[0][0].text == "0.77 ± 0.05"
-    assert made.caption == ("Published: memory-degradation table2 (fraction).", "Over 10 trainings.")
+    assert made.sentences == ("Published: memory-degradation table2 (fraction).", "Over 10 trainings.")
     assert made.heading_spans() == ((("theta_vs_luong", 3), ("theta_vs_bahdanau", 3)),)
     assert made.keys[1] == ColumnKey(metric="theta_vs_luong", level="luong_inputs")
     assert made.footnotes == ()
@@ -73,7 +73,7 @@ def test_notes_that_are_not_of_all_numbers_are_footnotes():
     made = published_only_table(published_tables()["all-attention", "table2"])
     assert made.footnotes[0].text == "text8"
     assert (made.cells[0][0].marks, made.cells[0][1].marks, made.cells[4][0].marks) == (("a",), ("a",), ())
-    assert made.caption == ("Published: all-attention table2.",)
+    assert made.sentences == ("Published: all-attention table2.",)
 
 
 def test_the_papers_table_shows_our_numbers_as_soon_as_there_are_any(everything: Study, rows: pl.DataFrame):
@@ -105,8 +105,8 @@ def test_two_studies_with_other_rows_of_one_table_are_one_table():
     apart = [paper_tables(theirs, [study], load_outcomes(store, study))[0] for study in studies]
     assert made.rows == (*apart[0].rows[:4], *apart[1].rows[:4])
     assert (made.groups, made.corner, made.keys) == ((), "task / corpus", apart[0].keys)
-    assert sum(sentence.startswith("Θ, ") for sentence in made.caption) == 1
-    assert made.caption[0].endswith(" of 10 seeds, fewer where marked.")
+    assert sum(sentence.startswith("Θ, ") for sentence in made.sentences) == 1
+    assert made.caption.endswith(" of 10 seeds, fewer where marked.")
     for number, row in enumerate(made.cells):
         whole, offset = (apart[0], 0) if number < 4 else (apart[1], 4)
         for key, cell in zip(made.keys, row, strict=True):

@@ -70,8 +70,8 @@ def test_it_is_one_table_of_changes_around_each_mixer_without_a_select(study, ro
     assert table.row_groups()[0][1] == (0, 1, 2, 3, 4)
     assert table.rows[:5] == ("baseline", "norm = post", "dropout = 0.0", "kernel = 7", "position = none")
     assert len(table.rows) == 15
-    assert table.caption[0] == "Longest length with at least 95 % accuracy: mean ± s.d. of 3 seeds."
-    assert "(norm = pre, dropout = 0.1, kernel = 15, position = timing)" in table.caption[1]
+    assert table.caption == "Longest length with at least 95 % accuracy: mean ± s.d. of 3 seeds."
+    assert "(norm = pre, dropout = 0.1, kernel = 15, position = timing)" in table.remarks[0]
 
 
 def test_stars_are_where_an_effect_was_planted_and_hardly_anywhere_else(study, rows):

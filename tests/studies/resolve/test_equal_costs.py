@@ -190,5 +190,5 @@ def test_a_ladder_of_equal_flops_says_by_how_much_whole_trainings_differ(tmp_pat
     words = f"whole trainings differ by up to {ceil(percent)} % in steps and FLOPs"
     store = Store(tmp_path)
     assert words in " ".join(format_plan(make_plan(study, store, memory=None)).split())
-    caption = build_table(study, study.tables[0], store.trials()).caption
+    caption = build_table(study, study.tables[0], store.trials()).sentences
     assert f"Models have equal FLOPs a token, exactly; {words}." in caption

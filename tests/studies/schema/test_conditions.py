@@ -127,7 +127,7 @@ def test_tables_figures_and_claims_are_empty_where_a_factor_is_absent(tmp_path):
     table = build_table(found, found.tables[0], outcomes)
     assert table.columns == ("3", "5")
     assert [cell.text for cell in table.cells[0]] == ["", ""]
-    assert "one seed, the mean over act" in table.caption[0]
+    assert "one seed, the mean over act" in table.caption
     changes = build_table(found, found.tables[1], outcomes)
     assert changes.rows == (
         *("baseline", "sa → conv(k=k)", "sa → conv(k=k, act=act)"),
@@ -141,8 +141,8 @@ def test_tables_figures_and_claims_are_empty_where_a_factor_is_absent(tmp_path):
     assert "k = " not in changes.caption[1]
     best = build_table(found, found.tables[2], outcomes)
     assert [row[0].picked for row in best.cells] == ["k –, act –", "k 3", "k 3, act relu"]
-    assert " of up to 2 levels of k and 2 of act" in best.caption[0]
-    means = build_table(found, found.tables[3], outcomes).caption[0]
+    assert " of up to 2 levels of k and 2 of act" in best.caption
+    means = build_table(found, found.tables[3], outcomes).caption
     assert "one seed, the mean over k, act and mixer." in means
     drawn, bars = (build_curve(found, spec, outcomes).panels[0].content for spec in found.curves)
     assert [line.name for line in drawn.lines] == ["conv"]

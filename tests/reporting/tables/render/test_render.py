@@ -156,7 +156,7 @@ def test_a_program_reads_every_number_of_the_csv_back(tables: dict[str, Table]) 
 
 def test_latex_has_no_sign_that_its_fonts_lack(tables: dict[str, Table]) -> None:
     signs = "Θ, αλ₁ xⁿ é Łódź ½ √ ⊗ 日 \x1b[31m \u202e"
-    made = replace(tables["everything"], caption=(signs,))
+    made = replace(tables["everything"], caption=signs)
     (caption,) = (line for line in render(made, "latex").splitlines() if "\\caption" in line)
     assert caption == (
         r"  \caption{$\Theta$, $\alpha$$\lambda$\textsubscript{1} x\textsuperscript{n} é Łódź 1/2"
