@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
@@ -180,6 +180,27 @@ class _Description(BaseModel):
     aliases: dict[str, str]
     version: str
     commit: str | None
+
+
+def with_weights(file: ModelFile, weights: Mapping[str, Tensor]) -> ModelFile:
+    """Return the file with these weights, on the CPU; if they have changed since the training, no metrics.
+
+    Raise ModelFileError for weights of other names or shapes.
+    """
+    before = file.weights
+    if wrong := [name for name in before.keys() | weights if not _fits(before.get(name), weights.get(name))]:
+        recipe, names = file.trial.settings.model.recipe, ", ".join(sorted(wrong))
+        raise ModelFileError(
+            f"expected the weights of {recipe}: {names} differ; merge adapters before saving"
+        )
+    # the user may have moved the module to a GPU, or converted it
+    now = {name: weights[name].to("cpu", weight.dtype) for name, weight in before.items()}
+    same = all(torch.equal(weight, before[name]) for name, weight in now.items())
+    return file if same else replace(file, weights=now, metrics={})
+
+
+def _fits(before: Tensor | None, now: Tensor | None) -> bool:
+    return before is not None and now is not None and before.shape == now.shape
 
 
 def write_model_file(path: Path, model: ModelFile) -> None:

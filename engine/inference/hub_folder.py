@@ -21,11 +21,15 @@ SYMBOLS = "symbols.json"
 _STREAM_TOKENS = 1 << 20
 """The bound that programs see of a model that was trained on a stream, whose positions have no bound."""
 
-_CLASSES = "modeling_activemem"
-_MODULE = """\
+CLASSES = "modeling_activemem"
+CLASSES_SOURCE = """\
 # Loaded by transformers with trust_remote_code=True; activemem must be installed.
 from activemem.engine.inference.huggingface import ActivememConfig, ActivememForCausalLM, ActivememTokenizer
 """
+"""The file of a Hub folder, by its name without .py, from which transformers imports the classes."""
+
+TOKENIZER_CLASSES = {"AutoTokenizer": [f"{CLASSES}.ActivememTokenizer", None]}
+"""The class of the tokenizer, as `tokenizer_config.json` names it."""
 
 
 def write_hub_folder(file: ModelFile, path: Path) -> None:
@@ -38,10 +42,15 @@ def write_hub_folder(file: ModelFile, path: Path) -> None:
         raise FileExistsError(f"{path}: expected a new folder, got an existing one")
     with replacing(path) as temporary:
         temporary.mkdir()
-        write_model_file(temporary / HUB_WEIGHTS, file)
-        for name, content in _files(file).items():
-            text = content if isinstance(content, str) else json.dumps(content, indent=2) + "\n"
-            (temporary / name).write_text(text, encoding="utf-8")
+        write_hub_files(file, temporary)
+
+
+def write_hub_files(file: ModelFile, folder: Path) -> None:
+    """Write the files of `write_hub_folder` to a folder. Files of these names are replaced."""
+    write_model_file(folder / HUB_WEIGHTS, file)
+    for name, content in _files(file).items():
+        text = content if isinstance(content, str) else json.dumps(content, indent=2) + "\n"
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 def _files(file: ModelFile) -> dict[str, Any]:
@@ -57,8 +66,8 @@ def _files(file: ModelFile) -> dict[str, Any]:
         "model_type": "activemem",
         "architectures": ["ActivememForCausalLM"],
         "auto_map": {
-            "AutoConfig": f"{_CLASSES}.ActivememConfig",
-            "AutoModelForCausalLM": f"{_CLASSES}.ActivememForCausalLM",
+            "AutoConfig": f"{CLASSES}.ActivememConfig",
+            "AutoModelForCausalLM": f"{CLASSES}.ActivememForCausalLM",
         },
         "vocab_size": vocab,
         "bos_token_id": end if streams else LINE_START,
@@ -71,12 +80,12 @@ def _files(file: ModelFile) -> dict[str, Any]:
     }
     tokenizer = {
         "tokenizer_class": "ActivememTokenizer",
-        "auto_map": {"AutoTokenizer": [f"{_CLASSES}.ActivememTokenizer", None]},
+        "auto_map": TOKENIZER_CLASSES,
         "model_max_length": longest,
     }
     return {
         "config.json": config,
         "tokenizer_config.json": tokenizer,
         SYMBOLS: {"symbols": symbols, "streams": streams, "vocab": vocab},
-        f"{_CLASSES}.py": _MODULE,
+        f"{CLASSES}.py": CLASSES_SOURCE,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Unpack
 
@@ -16,7 +16,7 @@ from ...blocks.models.model import InputError
 from ...errors import ActivememError, argument_fault, check_arguments, describe_value
 from ...studies.catalog.tasks import LanguageModelSettings
 from ...studies.text.units import plural
-from ..core.models import ModelFile, ModelFileError, read_model_file, rebuild
+from ..core.models import ModelFile, ModelFileError, read_model_file, rebuild, with_weights
 from ..corpora.files import DataError
 from ..data.text.batches import LINE_START
 from ..data.text.corpus import sentences_as_lines
@@ -155,12 +155,7 @@ class TrainedModel:
         If the weights have changed since the training, the folder has the present ones, and no metrics. Raise
         FileExistsError if the path exists.
         """
-        before, state = self.file.weights, self.module.state_dict()
-        # the user may have moved the module to a GPU, or converted it
-        now = {name: weight.to("cpu", before[name].dtype) for name, weight in state.items()}
-        same = all(torch.equal(weight, before[name]) for name, weight in now.items())
-        file = self.file if same else replace(self.file, weights=now, metrics={})
-        write_hub_folder(file, path := Path(path))
+        write_hub_folder(with_weights(self.file, self.module.state_dict()), path := Path(path))
         return path
 
     def _language_model(self) -> tuple[Model, TextVocabulary, LanguageModelSettings]:

@@ -9,6 +9,9 @@ import pytest
 import torch
 
 from activemem import load_model, open_study, run_study
+from activemem.blocks.models.model import InputError
+from activemem.engine.core.models import ModelFileError
+from activemem.engine.inference.trained_model import UseError
 from activemem.storage import Store
 from activemem.studies import load_study
 
@@ -161,6 +164,198 @@ def test_lm_eval_gives_the_bits_per_byte_of_the_score_both_ways(exported, tmp_pa
         assert nats * 0.999 < bits < (nats + ends) * 1.001
     with pytest.raises(EvaluationError, match="lm_eval: nosuch; known: "):
         next(evaluate_study(study, store, ["nosuch"], tmp_path))
+
+
+def test_documents_with_unknown_symbols_are_left_out_and_reported(exported, tmp_path, caplog):
+    pytest.importorskip("lm_eval", reason="not among what the tests install")
+    from activemem.engine.probes.lm_evaluation import evaluate_study
+
+    task = {"output_type": "loglikelihood", "doc_to_text": "{{text}}", "doc_to_target": "{{next}}"}
+    whole = {"output_type": "loglikelihood_rolling", "doc_to_text": "", "doc_to_target": "{{text}}"}
+    known = [{"text": "a small", "next": " cat and"}, {"text": "some", "next": " tall trees"}]
+    strange = [{"text": "a Ω small", "next": " cat"}, {"text": "a small", "next": " Ωat"}]
+    mixed = [strange[0], known[0], strange[1], known[1]]
+    for name, examples in (("known", known), ("mixed", mixed), ("strange", strange)):
+        write_task(tmp_path, name, examples, task, "perplexity")
+    write_task(tmp_path, "whole_mixed", mixed, whole, "bits_per_byte")
+    names = ["known", "mixed", "strange", "whole_mixed"]
+    (probed,) = evaluate_study(exported.study, exported.store, names, tmp_path)
+    assert probed.reason is None
+    found, score = probed.metrics, "lm_eval[{},perplexity]".format
+    assert found["lm_eval[whole_mixed,bits_per_byte]"] > 0
+    if (
+        exported.trained.file.trial.settings.task.tokens == "characters"
+    ):  # others have a symbol for every text
+        assert found[score("mixed")] == pytest.approx(found[score("known")])
+        assert score("strange") not in found
+        assert {name: value for name, value in found.items() if "left_out" in name} == {
+            "lm_eval[mixed,left_out]": 2,
+            "lm_eval[strange,left_out]": 2,
+            "lm_eval[whole_mixed,left_out]": 1,
+        }
+        assert "task mixed: left out 2 documents, as the model has no symbol for a part" in caplog.text
+        (probed,) = evaluate_study(exported.study, exported.store, ["strange"], tmp_path)
+        assert "no document of task strange can be read: expected one of" in probed.reason
+    else:
+        assert found[score("mixed")] != pytest.approx(found[score("known")])
+        assert found[score("strange")] > 0
+        assert not any("left_out" in name for name in found)
+
+
+def train(exported, folder, **options):
+    """Return a Trainer of the exported model, after its training."""
+    pytest.importorskip("accelerate", reason="not among what the tests install")
+    model = transformers.AutoModelForCausalLM.from_pretrained(exported.folder, trust_remote_code=True)
+    rows = [
+        exported.tokenizer(f"{line} ")["input_ids"][: 12 + 3 * (at % 4)] for at, line in enumerate(LINES[:32])
+    ]
+    longest = max(map(len, rows))
+    padded = [[*row, *[0] * (longest - len(row))] for row in rows]
+    data = [
+        {
+            "input_ids": torch.tensor(each),
+            "labels": torch.tensor([*row, *[-100] * (longest - len(row))]),
+            "attention_mask": torch.tensor([*[1] * len(row), *[0] * (longest - len(row))]),
+        }
+        for row, each in zip(rows, padded, strict=True)
+    ]
+    arguments = {"report_to": [], "logging_steps": 1, "use_cpu": True, "disable_tqdm": True, **options}
+    trainer = transformers.Trainer(
+        model=model,
+        args=transformers.TrainingArguments(output_dir=str(folder), **arguments),
+        train_dataset=data,
+        eval_dataset=data[:4],
+        processing_class=exported.tokenizer,
+    )
+    trainer.train(resume_from_checkpoint=folder.exists() and "checkpoint-2" in str([*folder.iterdir()]))
+    return trainer
+
+
+@pytest.mark.filterwarnings("ignore")  # of accelerate and of torch's loader of data
+def test_accumulated_gradients_are_those_of_one_large_batch(exported, tmp_path):
+    steps = {"max_steps": 2, "save_strategy": "no", "learning_rate": 0.01, "seed": 1}
+    one, four = (
+        train(
+            exported,
+            tmp_path / str(parts),
+            **steps,
+            **{
+                "per_device_train_batch_size": 8 // parts,
+                "gradient_accumulation_steps": parts,
+            },
+        )
+        for parts in (1, 4)
+    )
+    for key in ("loss", "grad_norm"):
+        first, second = ([each[key] for each in run.state.log_history if key in each] for run in (one, four))
+        assert len(first) == 2
+        assert second == pytest.approx(first, rel=1e-3)
+    assert one.evaluate()["eval_loss"] == pytest.approx(four.evaluate()["eval_loss"], rel=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_a_trainer_saves_loads_and_resumes(exported, tmp_path):
+    steps = {"save_steps": 2, "learning_rate": 0.01, "per_device_train_batch_size": 4, "seed": 1}
+    whole = train(exported, tmp_path / "whole", max_steps=4, lr_scheduler_type="constant", **steps)
+    train(exported, tmp_path / "parts", max_steps=2, lr_scheduler_type="constant", **steps)
+    resumed = train(exported, tmp_path / "parts", max_steps=4, lr_scheduler_type="constant", **steps)
+    assert resumed.state.log_history[-2]["loss"] == pytest.approx(
+        whole.state.log_history[-2]["loss"], rel=1e-5
+    )
+    whole.save_model(str(tmp_path / "saved"))
+    symbols = exported.tokenizer(TEXT, return_tensors="pt")["input_ids"]
+    expected = whole.model.eval()(symbols).logits
+    assert not torch.allclose(expected, exported.model(symbols).logits)
+    for folder in (tmp_path / "saved", tmp_path / "whole" / "checkpoint-4"):
+        model = transformers.AutoModelForCausalLM.from_pretrained(folder, trust_remote_code=True)
+        torch.testing.assert_close(model(symbols).logits, expected)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=True)
+        assert tokenizer(TEXT)["input_ids"] == symbols[0].tolist()
+        assert load_model(folder).file.metrics == {}
+    assert load_model(tmp_path / "saved").score(TEXT).loss != exported.trained.score(TEXT).loss
+
+
+def test_what_is_saved_by_itself_loads(exported, tmp_path):
+    exported.tokenizer.save_pretrained(tmp_path / "tokenizer")
+    again = transformers.AutoTokenizer.from_pretrained(tmp_path / "tokenizer", trust_remote_code=True)
+    assert again(TEXT)["input_ids"] == exported.tokenizer(TEXT)["input_ids"]
+    exported.model.config.save_pretrained(tmp_path / "config")
+    config = transformers.AutoConfig.from_pretrained(tmp_path / "config", trust_remote_code=True)
+    assert config.activemem == exported.model.config.activemem
+    for _ in range(2):  # the second time replaces the first
+        exported.model.save_pretrained(tmp_path / "model", state_dict=exported.model.state_dict())
+    assert load_model(tmp_path / "model").file.metrics == exported.trained.file.metrics
+    with pytest.raises(ModelFileError, match="merge adapters before saving"):
+        exported.model.save_pretrained(tmp_path / "other", state_dict={"module.extra": torch.zeros(1)})
+
+
+def test_hidden_states_are_the_residual_stream_between_sublayers(exported):
+    symbols = exported.tokenizer(
+        ["a small cat", TEXT], return_tensors="pt", padding=True, padding_side="left"
+    )
+    found = exported.model(**symbols, output_hidden_states=True)
+    assert len(found.hidden_states) == 1 + len(exported.model.module.body.order)
+    alone = exported.tokenizer(TEXT, return_tensors="pt")["input_ids"]
+    torch.testing.assert_close(found.hidden_states[-1][1:], exported.model.module.codes(alone))
+    assert exported.model(alone).hidden_states is None
+    logits, states = exported.model(alone, output_hidden_states=True, return_dict=False, logits_to_keep=2)
+    torch.testing.assert_close(logits, exported.model(alone).logits[:, -2:])
+    assert len(states) == len(found.hidden_states)
+    written = exported.model.generate(
+        alone, max_new_tokens=2, output_hidden_states=True, return_dict_in_generate=True
+    )
+    assert len(written.hidden_states[0]) == len(states)
+
+
+SYMBOLS = torch.tensor([[1, 2, 3]])
+REFUSED = {
+    "position_ids": torch.arange(3)[None],
+    "inputs_embeds": torch.zeros(1, 3, 8),
+    "past_key_values": (1,),
+    "output_attentions": True,
+    "token_type_ids": torch.zeros(1, 3),
+    "is_causal": True,
+}
+
+
+def test_arguments_that_would_have_no_effect_are_refused(exported):
+    for name in (*REFUSED, "use_cache", "no_such_name"):
+        value = REFUSED.get(name, True)
+        with pytest.raises(InputError, match=f"forward of a model of activemem does not support {name}"):
+            exported.model(SYMBOLS, **{name: value})
+        exported.model(SYMBOLS, **{name: None})
+        if name in REFUSED:
+            with pytest.raises(InputError, match=f"generate of a model of activemem does not support {name}"):
+                exported.model.generate(SYMBOLS, max_new_tokens=1, **{name: value})
+    for name, value in {"state_dict": {}, "output_loading_info": True, "no_such_name": 1}.items():
+        with pytest.raises(
+            InputError, match=f"from_pretrained of a model of activemem does not support {name}"
+        ):
+            transformers.AutoModelForCausalLM.from_pretrained(
+                exported.folder, trust_remote_code=True, **{name: value}
+            )
+
+
+def test_masks_and_tokens_that_the_model_cannot_read_are_refused(exported):
+    with pytest.raises(InputError, match="got zeros within one"):
+        exported.model(SYMBOLS, attention_mask=torch.tensor([[1, 0, 1]]))
+    with pytest.raises(InputError, match="expected the shape"):
+        exported.model(SYMBOLS, attention_mask=torch.ones(1, 1, 3, 3))
+    with pytest.raises(InputError, match="got a pair"):
+        exported.tokenizer("a", "a")
+    with pytest.raises(InputError, match="no new tokens"):
+        exported.tokenizer.add_tokens(["<new>"])
+    with pytest.raises(UseError, match="use from_pretrained"):
+        transformers.AutoModelForCausalLM.from_config(exported.model.config, trust_remote_code=True)
+
+
+def test_options_of_loading_are_applied(exported):
+    for options in ({"dtype": "bfloat16"}, {"dtype": torch.bfloat16, "device_map": "cpu"}):
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            exported.folder, trust_remote_code=True, output_hidden_states=True, **options
+        )
+        assert model.dtype == torch.bfloat16
+        assert model(SYMBOLS).hidden_states is not None
 
 
 def after_mark(exported):
