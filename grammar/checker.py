@@ -46,6 +46,7 @@ from .vocabulary.spec import (
     VECTOR,
     Parameter,
     Spec,
+    block_with_word,
     find_mismatch,
     is_positionwise,
     lookup,
@@ -578,6 +579,8 @@ class _Checker:
             return
         near = nearest_block(call.name)
         said = f"; nearest: {near}" if near else ""
+        if example := block_with_word(call.name):
+            near, said = None, f"; it is the value of an argument, as in {example}"
         if (advice := NOT_BLOCKS.get(call.name.lower())) is not None:
             near, said = None, f"; {advice}"
         self._faults.add(call.start, call.name_end, f"unknown block '{what}'{said}")

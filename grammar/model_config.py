@@ -22,13 +22,14 @@ from ..errors import (
     ActivememError,
     argument_fault,
     describe_value,
-    hint,
+    nearest_hint,
     plain_value,
     replace_unprintable,
     validation_fault,
 )
 from .norms import NORMS
 from .positions import MAX_POSITIONS, POSITIONS, PositionKind, SizedPosition
+from .vocabulary.spec import block_with_word
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -109,7 +110,7 @@ class BuildSettings(_ConfigPart):
     """whether each sub-layer's output is added to its input"""
     norm_kind: Annotated[str, AfterValidator(NORMS.check)] = "layer_norm"
     """the kind of norm: layer_norm or rms_norm"""
-    position: Annotated[str, AfterValidator(POSITIONS.check)] = "timing"
+    position: str = "timing"
     """the positional information: timing, sinusoids added before every mixer; learned, vectors added to
     embeddings; randomised, sinusoids at random increasing positions below `max_positions`, drawn for each
     batch (Ruoss et al. 2023); randomised_pairs, the same numbers in mixers that compare positions, such as
@@ -170,6 +171,13 @@ class BuildSettings(_ConfigPart):
     factor, and its weights are initialised as at the base width"""
     zero_past: bool = False
     """for texts in streams: whether blocks see zero vectors before the beginning, instead of nothing"""
+
+    @field_validator("position")
+    @classmethod
+    def _check_position(cls, name: str) -> str:
+        if name not in POSITIONS and (example := block_with_word(name)):
+            raise ValueError(f"unknown position '{name}'; write it in the recipe, as in {example}")
+        return POSITIONS.check(name)
 
     @field_validator("max_positions")
     @classmethod
@@ -362,7 +370,7 @@ def _fault(error: ErrorDetails) -> str:
     name = str(error["loc"][0])
     match error["type"]:
         case "extra_forbidden":
-            return f"unknown setting '{name}'{hint(name, _Keywords.model_fields)}"
+            return f"unknown setting '{name}'{nearest_hint(name, _Keywords.model_fields)}"
         case "missing":
             return f"{name} is missing, for example {name}=64"
         case _:

@@ -26,7 +26,7 @@ from ...grammar.analysis.analyse import block_cost
 from ...grammar.norms import NORMS
 from ...grammar.positions import POSITIONS
 from ...grammar.signature import default_text, describe_values, example, signature
-from ...grammar.vocabulary.spec import SPECS, spec_of
+from ...grammar.vocabulary.spec import SPECS, block_with_word, spec_of
 from ...plugins import OWN, Registry
 from ...reporting.recipes.breakdown import STATE_BYTES
 from ...studies.catalog.datasets import dataset_names
@@ -138,6 +138,9 @@ def kinds_with(name: str, kinds: Sequence[str], *, is_key: bool) -> list[str]:
         raise ActivememError(f"{name} is a corpus; see activemem data list")
     if name in METRICS_AND_COSTS:
         raise ActivememError(f"{name} is a cost, not a metric: {METRICS_AND_COSTS[name].title}")
+    if example := block_with_word(name):
+        block = example.partition("(")[0]
+        raise ActivememError(f"{name} is the value of an argument, as in {example}: activemem show {block}")
     raise ActivememError(f"unknown name '{name}'{nearest_hint(name, key_names().union(*names.values()))}")
 
 

@@ -293,6 +293,9 @@ NOT_BLOCKS = {
 }
 """What to write for common names of parts that are not blocks, for errors about unknown blocks."""
 
+COMMON_WORDS = {"rotary": "rope", "swish": "silu", "rel_pos": "relative"}
+"""Common names of values of arguments that have another name here."""
+
 SPECS: Registry[Spec] = Registry("block")
 """Every block by its name."""
 
@@ -341,6 +344,20 @@ def spec_of(name: str) -> Spec:
 def nearest_block(name: str) -> str | None:
     """Return the block name that is most similar to an unknown name; None if none is similar."""
     return COMMON_NAMES.get(name.lower()) or nearest(name, registered_names())
+
+
+def block_with_word(value: str) -> str:
+    """Return a block with an argument of this value, such as `sa(pos=rope)` for `rope` or `rotary`, or ""."""
+    word = COMMON_WORDS.get(value.lower(), value.lower())
+    found = (
+        (spec, parameter.name)
+        for spec in SPECS.values()
+        for parameter in spec.parameters
+        if parameter.kind == "word" and word in parameter.words
+    )
+    # `activation(act=relu)` says more than an argument of a large block
+    spec, name = min(found, key=lambda each: len(each[0].parameters) > 1, default=(None, ""))
+    return "" if spec is None else f"{spec.name}({name}={word})"
 
 
 def block_code(name: str) -> str | None:

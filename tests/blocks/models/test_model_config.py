@@ -322,6 +322,21 @@ def test_weights_that_are_loaded_are_noted_by_every_block():
     assert made("ff(5)", vocab=VOCAB).penalty() is None
 
 
+@pytest.mark.parametrize(
+    ("position", "message"),
+    [
+        ("rope", "unknown position 'rope'; write it in the recipe, as in sa(pos=rope)"),
+        ("ALiBi", "unknown position 'ALiBi'; write it in the recipe, as in sa(pos=alibi)"),
+        ("rotary", "unknown position 'rotary'; write it in the recipe, as in sa(pos=rope)"),
+        ("learn", "unknown position 'learn'; nearest: learned"),
+    ],
+)
+def test_a_position_that_is_an_argument_of_a_block_is_told_as_one(position, message):
+    with pytest.raises(BuildError) as error:
+        build("sa >> ff(8)", d_model=8, vocab=20, position=position)
+    assert str(error.value).endswith(f"position: {message}")
+
+
 def test_impossible_values_are_reported_together(golden):
     with golden.raises(BuildError):
         build(

@@ -221,6 +221,12 @@ def test_a_dotted_name_that_is_no_key_is_refused_as_a_key(name, message, run):
     assert (refused.exit_code, refused.stderr.startswith(message)) == (2, True)
 
 
+def test_the_value_of_an_argument_leads_to_its_block(run):
+    refused = run("show", "alibi")
+    told = "alibi is the value of an argument, as in sa(pos=alibi): activemem show sa"
+    assert (refused.exit_code, refused.stderr.splitlines()[0]) == (2, told)
+
+
 def test_a_misspelt_key_is_refused_with_the_nearest(run):
     result = run("show", "grow_att")
     assert (result.exit_code, result.stderr.splitlines()[0]) == (
