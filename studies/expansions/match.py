@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -204,9 +204,11 @@ class Match(Expansion):
         else:
             sizes = " and ".join(f"{matched.name}={each.size} has {each}" for each in (nearest, *others))
             message = f"no value of `{matched.name}` makes this cell cost {target}; {sizes}"
+            remedy = _remedy(study, matched, study.design.baseline_of(levels), [nearest, *others])
             varied = [name for name in levels if name != SEED and len(study.factors.get(name, ())) > 1]
             if varied[1:]:
                 message += f", at {', '.join(f'{name}={level_name(levels[name])}' for name in varied)}"
+            message += f": {remedy}"
         paths: dict[str, KeyPath] = {
             name: ("factors", name, list(map(level_key, known)).index(level_key(levels[name])))
             for name, known in study.design.combined_factors.items()
@@ -301,6 +303,36 @@ class Match(Expansion):
         least = [each.label for each in plan.models if each.size_match and each.size_match.size == 1]
         if least and matched.size > 1:
             yield "note", f"{matched.name} is solved to 1, the lowest value, in {', '.join(least)}"
+
+
+def _remedy(
+    study: Study, matched: MatchedSize, baseline: Mapping[str, Level], nearest: Sequence[SizeMatch]
+) -> str:
+    """Return what to change if the sizes of a cell that are nearest to the baseline's costs do not match."""
+    residuals = [each.largest.relative_residual for each in nearest]
+    if matched.costs[1:]:
+        return "match only one cost, or raise tolerance"
+    if min(residuals) < 0 < max(residuals):
+        least = min(map(abs, residuals))
+        digit = 10 ** (math.floor(math.log10(least)) - 1)  # the second significant one
+        return f"set tolerance = {math.ceil(least / digit) * digit:.2g}"
+    (name,), template = matched.costs, study.template
+
+    def cost(size: int) -> float:
+        try:
+            return _COSTS[name](resolve_settings(template, {**baseline, matched.name: size}))
+        except (InvalidTableError, RecipeError):  # too many blocks
+            return math.inf
+
+    sought, is_too_large = nearest[0].largest.amount, residuals[0] > 0
+    ranges = _ranges(read_recipe(template.recipe(baseline)), matched.name) or [(1, MAX_D_MODEL)]
+    low, high = max(low for low, _ in ranges), min(high for _, high in ranges)
+    reaching = _smallest_reaching(cost, sought, low, high, matched.size)
+    size = reaching if is_too_large or cost(reaching) == sought else reaching - 1
+    if low <= size <= high and math.isfinite(cost(size)) and cost(size) != cost(matched.size):
+        change, bound = ("raise", "or more") if is_too_large else ("lower", "or less")
+        return f"{change} the baseline's `{matched.name}` from {matched.size} to {size} {bound}"
+    return "choose another baseline, or leave this cell out"
 
 
 EXPANSION = Match

@@ -1,5 +1,6 @@
 """`match` solves sizes for equal FLOPs, state or parameters, also jointly."""
 
+import re
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -192,3 +193,50 @@ def test_a_ladder_of_equal_flops_says_by_how_much_whole_trainings_differ(tmp_pat
     assert words in " ".join(format_plan(make_plan(study, store, memory=None)).split())
     caption = build_table(study, study.tables[0], store.trials()).sentences
     assert f"Models have equal FLOPs a token, exactly; {words}." in caption
+
+
+@pytest.mark.parametrize(
+    ("mixers", "size", "tolerance", "remedy"),
+    [
+        (
+            ("conv(k=2)", "conv(k=2) + conv(k=9)"),
+            3,
+            0.05,
+            r"raise the baseline's `filter` from 3 to (\d+) or more",
+        ),
+        (
+            ("2 * glu({filter})", "glu({filter})"),
+            900_000,
+            0.05,
+            r"lower the baseline's `filter` from 900000 to (\d+) or less",
+        ),
+        (("conv(k=2)", "conv(k=3)"), 40, 1e-9, r"set tolerance = ([\d.e-]+)"),
+    ],
+)
+def test_a_cell_that_cannot_match_is_told_with_a_change_that_helps(
+    mixers: tuple[str, str], size: int, tolerance: float, remedy: str
+) -> None:
+    recipe, levels = "2 * ({mixer} >> ff({filter}))" if size < 100 else "{mixer}", list(mixers)
+
+    def study(size: int, tolerance: float) -> Study:
+        keys = {
+            "match": "parameters",
+            "baseline": {"mixer": levels[0], "filter": size},
+            "tolerance": tolerance,
+        }
+        return load_study(
+            study_text(
+                study=keys,
+                model={"recipe": recipe, "d_model": 16},
+                task={"name": "reverse"},
+                factors={"mixer": levels},
+            )
+        )
+
+    with pytest.raises(StudyError) as error:
+        study(size, tolerance)
+    (message,) = error.value.messages
+    found = re.search(f": {remedy}$", message)
+    assert found, message
+    changed = (size, float(found[1])) if "tolerance" in remedy else (int(found[1]), tolerance)
+    assert len(study(*changed).cells) == 2
