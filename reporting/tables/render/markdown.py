@@ -30,7 +30,7 @@ def render(table: Table) -> str:
             lines.append(_line([f"*{_escape(heading)}*", *[""] * len(table.columns)]))
         lines += [_line([_escape(table.rows[row]), *map(_cell, table.cells[row])]) for row in numbers]
     below = [f"<sup>{note.mark}</sup> {_escape(note.text)}" for note in table.footnotes]
-    below += [_escape(" ".join(each)) for each in (table.remarks, table.notes) if each]
+    below += filter(None, [_escape(" ".join((*table.remarks, *table.notes)))])
     below.append(_escape(table.provenance))
     return "\n".join([*lines, "", "<sub>" + "<br>\n".join(below) + "</sub>", ""])
 
