@@ -84,6 +84,49 @@ def test_a_block_that_leaks_is_told_which_input_changes_which_output(run, tmp_pa
     assert "cost – not measured" in words
 
 
+DELAYED = """
+import torch
+from activemem import Block, Parameter, Reach, register_block
+
+AGO = Parameter(name="ago", kind="integer", default=4, low=1, high=300, meaning="distance")
+
+@register_block("earlier", parameters=[AGO], reach=lambda given, _: Reach(left=given["ago"], right=0))
+class Earlier(Block):
+    \"\"\"The input some positions ago, which is never the present one.\"\"\"
+
+    def __init__(self, *, width, causal, ago):
+        super().__init__()
+        self.ago = ago
+
+    def forward(self, x, mask=None):
+        return torch.nn.functional.pad(x.mT, (self.ago, 0)).mT[:, : x.shape[1]]
+"""
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("ago", [1, 4, 40, 200])
+def test_a_block_that_sees_only_earlier_inputs_leaks_nothing_and_reaches_as_stated(run, tmp_path, ago):
+    file = tmp_path / "earlier.py"
+    file.write_text(DELAYED, encoding="utf-8")
+    found = run("block", "verify", f"earlier(ago={ago})", "--plugin", str(file))
+    words = " ".join(found.stdout.split())
+    assert f"reach pass {ago} left, 0 right" in words
+    assert "no leak pass" in words
+    assert found.exit_code == 0
+
+
+@pytest.mark.heavy
+def test_a_wrong_reach_to_the_left_is_no_leak(run, tmp_path):
+    file = tmp_path / "farther.py"
+    wrong = DELAYED.replace("earlier", "farther").replace('left=given["ago"]', 'left=given["ago"] + 1')
+    file.write_text(wrong, encoding="utf-8")
+    found = run("block", "verify", "farther(ago=40)", "--plugin", str(file))
+    words = " ".join(found.stdout.split())
+    assert found.exit_code == 1
+    assert "no leak pass" in words
+    assert "sees 40 to the left and 0 to the right, but its stated reach is 41 to the left" in words
+
+
 TAPPED = """
 import torch
 from activemem import Block, Linear, Parameter, Reach, register_block
