@@ -135,10 +135,10 @@ def _sign(text: str, start: int, before: list[Token], faults: FaultCollector) ->
 
 def _number(text: str, start: int, faults: FaultCollector) -> Token:
     """Return the token of a number, which is written as in Python, but real numbers without underscores."""
-    end, digits = start + len(text), sum(character.isdigit() for character in text)
-    is_integer = _INTEGER.fullmatch(text) is not None
+    end, is_integer = start + len(text), _INTEGER.fullmatch(text) is not None
     # a real number has room for a point and an exponent
-    if len(text) > MAX_DIGITS + 6 or (is_integer and digits > MAX_DIGITS):
+    if len(text) > MAX_DIGITS + 6 or (is_integer and len(text.replace("_", "")) > MAX_DIGITS):
+        digits = sum(character.isdigit() for character in text)
         faults.add(start, end, f"expected a number of at most {MAX_DIGITS} digits, got one of {digits}")
     elif is_integer:
         return Token("number", text, start, end, int(text))
@@ -286,7 +286,7 @@ class _RecipeParser(TokenReader):
             joined = self._advance().kind == "*"
             if joined or self.token.kind in _OPERAND_START_KINDS:
                 operands.append(self.operand())
-        if any(token.kind == "wrong" for token in self._tokens[first : self._at]) and len(operands) > 1:
+        if len(operands) > 1 and any(token.kind == "wrong" for token in self._tokens[first : self._at]):
             return ErrorSyntax(start, self._end(), tuple(operands))
         return _make_operation("*", operands, start, self._end())
 

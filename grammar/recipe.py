@@ -191,7 +191,22 @@ def _parse_text(text: str, faults: FaultCollector) -> Syntax:
         faults.add(0, len(text), "expected a recipe, got nothing")
     if faults:
         raise RecipeError(text, faults)
-    return parse_syntax(text, faults)
+    found = _sound_syntax(text) if len(text) <= _SHORT else None
+    return parse_syntax(text, faults) if found is None else found
+
+
+_SHORT = 100
+
+
+@lru_cache(maxsize=65536)
+def _sound_syntax(text: str) -> Syntax | None:
+    """Return the syntax tree of a short text without faults, else None.
+
+    Results are cached, because the level of a factor is read by itself and as an operand of the recipe.
+    """
+    faults = FaultCollector(text)
+    syntax = parse_syntax(text, faults)
+    return None if faults else syntax
 
 
 def format_scalar(value: object) -> str | None:

@@ -332,7 +332,8 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
     if diagnostics.faults:
         # these faults may change which metrics exist
         if tried is not None and not diagnostics.has_search and not diagnostics.invalid:
-            _check_metrics(diagnostics, study, tried)
+            trials = [Trial(study="", levels=cell, settings=settings) for cell, settings in tried]
+            _check_metrics(diagnostics, study, trials)
         return study
     # the trials, from a file without faults
     if search is None:

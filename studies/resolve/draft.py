@@ -35,7 +35,6 @@ from .template import (
     resolve_settings,
     value_holes,
 )
-from .trial import Trial
 
 PlacedLevels = tuple[tuple[KeyPath, Level], ...]
 """Levels, each with its path in the file."""
@@ -191,7 +190,9 @@ def check_recipes(draft: Draft) -> list[str] | None:
         _expand(draft, RECIPE_PATH, text)
     names, declared = _part_holes(text, recipe), draft.declared_names()
     names += [near for hole in names if hole not in declared and (near := nearest(hole, declared))]
+    known = set(names)
     for name in names:  # the loop appends to this list
+        inner = list[str]()
         parts = [(path, level) for path, level in axes.get(name, ()) if isinstance(level, str)]
         for path, level in parts:
             if level in draft.template.table_levels.get(name, {}):
@@ -203,10 +204,12 @@ def check_recipes(draft: Draft) -> list[str] | None:
                 report.report_invalid(
                     path, "a search dimension can be used only in the recipe and in [search.space]"
                 )
-            names += [hole for hole in _part_holes(level, part) if hole not in names]
+            inner += _part_holes(level, part)
         fragment = draft.template.fragments.get(name, "")
         if fragment:
-            names += [hole for hole in _part_holes(fragment, read_recipe(fragment)) if hole not in names]
+            inner += _part_holes(fragment, read_recipe(fragment))
+        names += [hole for hole in dict.fromkeys(inner) if hole not in known]
+        known.update(inner)
     return names
 
 
@@ -322,12 +325,12 @@ def _texts(draft: Draft) -> Iterator[tuple[KeyPath, str]]:
             yield from ((path, text) for _, text in iter_texts(value) if isinstance(level, str))
 
 
-def check_levels(draft: Draft) -> list[Trial] | None:
+def check_levels(draft: Draft) -> list[tuple[Mapping[str, Level], TrialSettings]] | None:
     """Try each level of the study in some cell, and report faults.
 
     A fault is reported at the level that all tried cells with this fault have, and no other cell. So a grid
     of any size needs about one try a level, and a combination that never occurs is not a fault. Return the
-    tried cells as trials, or None if some settings are not known.
+    tried cells with their settings, or None if some settings are not known.
     """
     axes = _valid_axes(draft)
     paths = {
@@ -361,7 +364,7 @@ def check_levels(draft: Draft) -> list[Trial] | None:
     settings = [each for each in known if each is not None]
     if len(settings) < len(known):
         return None
-    return [Trial(study="", levels=cell, settings=each) for cell, each in zip(cells, settings, strict=True)]
+    return list(zip(cells, settings, strict=True))
 
 
 def _covering_cells(

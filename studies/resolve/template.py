@@ -53,6 +53,7 @@ class Template:
     holes: Mapping[KeyPath, tuple[str, ...]] = field(init=False)  # the holes of each text that has any
     other_holes: tuple[str, ...] = field(init=False)  # the holes of all texts except the recipe
     _recipes: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _valid: dict[str, TrialSettings] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "texts", dict(iter_texts(self.tables)))
@@ -122,7 +123,7 @@ class Template:
 
         Raise RecipeError if a fragment does not fit.
         """
-        return _filled_recipe(read_recipe(text), self.fragments)
+        return _filled_recipe(read_recipe(text), {}, self.fragments)
 
     def fill(self, levels: Mapping[str, Level]) -> dict[str, Any]:
         """Return the tables with all holes filled, except the holes in the recipe.
@@ -189,10 +190,25 @@ class Template:
         if key not in self._recipes:
             chosen = {name: values[name] for name, _ in recipe.dimensions if name in values}
             recipe = recipe.choose(chosen) if chosen else recipe
-            filled = _filled_recipe(recipe, {**values, **self.fragments})
+            filled = _filled_recipe(recipe, values, self.fragments)
             keep_recipe(filled.text, filled)
             self._recipes[key] = filled.text
         return self._recipes[key]
+
+    def validate(self, tables: dict[str, Any]) -> TrialSettings:
+        """Return the settings in these tables; raise InvalidTableError if they are invalid.
+
+        Settings are cached by all tables except the recipe, because many cells differ only in their recipe.
+        """
+        model = as_table(tables.get("model"))
+        text = model.get("recipe")
+        recipe = read_recipe(text) if isinstance(text, str) else None
+        if recipe is None or recipe.holes or recipe.dimensions:
+            return _with_lengths(validate(TrialSettings, tables))
+        key = repr({**tables, "model": {**model, "recipe": ""}})
+        if key not in self._valid:
+            self._valid[key] = _with_lengths(validate(TrialSettings, tables))
+        return self._valid[key].with_recipe(recipe.text)
 
     def choose(
         self, dimensions: Mapping[str, Dimension], fixed: Mapping[str, Level], suggest: Suggest
@@ -233,10 +249,12 @@ class Template:
 
 
 def _with_inner_names(names: Iterable[str], inside: Callable[[str], Iterable[str]]) -> list[str]:
-    every = list(dict.fromkeys(names))
-    for name in every:  # the loop appends to this list
-        every += [inner for inner in dict.fromkeys(inside(name)) if inner not in every]
-    return every
+    found = dict.fromkeys(names)
+    left = list(found)
+    for name in left:  # the loop appends to this list
+        left += [inner for inner in dict.fromkeys(inside(name)) if inner not in found]
+        found |= dict.fromkeys(left[len(found) :])
+    return left
 
 
 def value_holes(root: Node) -> frozenset[str]:
@@ -283,9 +301,13 @@ def _is_left_out(path: KeyPath, value: object, absent: Collection[str]) -> bool:
     return path != RECIPE_PATH and bool(holes) and all(hole and hole[1] in absent for hole in holes)
 
 
-def _filled_recipe(recipe: Recipe, values: Mapping[str, Level]) -> Recipe:
-    for _ in range(len(values)):  # a hole in a value is filled in the next round
-        present = {name: values[name] for name in recipe.holes if name in values}
+def _filled_recipe(recipe: Recipe, values: Mapping[str, Level], fragments: Mapping[str, str]) -> Recipe:
+    for _ in range(len(values) + len(fragments)):  # a hole in a value is filled in the next round
+        present = {
+            name: fragments[name] if name in fragments else values[name]
+            for name in recipe.holes
+            if name in fragments or name in values
+        }
         if not present:
             break
         value = present[recipe.root.name] if isinstance(recipe.root, HoleNode) else None
@@ -345,13 +367,11 @@ def resolve_settings(template: Template, levels: Mapping[str, Level]) -> TrialSe
     settings: TrialSettings | None
     is_certain = True
     try:
-        settings = validate(TrialSettings, {**tables, SEED: values.get(SEED, 0)})
+        settings = template.validate({**tables, SEED: values.get(SEED, 0)})
     except InvalidTableError as error:
         problems += [problem for problem in error.problems if problem.path not in unfilled]
         settings = _without_faults(tables, problems)
         is_certain = not any(_touches_metrics(problem) for problem in problems)
-    if settings is not None:
-        settings = _with_lengths(settings)
     if settings is not None and budget is not None and not problems:
         from .training_budget import spend_budget  # noqa: PLC0415 -- as above
 
@@ -403,7 +423,7 @@ def _without_faults(tables: Mapping[str, Any], problems: Iterable[ValidationProb
         sound = {key: value for key, value in keys.items() if (name, key) not in faulty}
         repaired[name] = {**_ANY_VALUES.get(name, {}), **sound}
     try:
-        return validate(TrialSettings, repaired)
+        return _with_lengths(validate(TrialSettings, repaired))
     except InvalidTableError:
         return None
 

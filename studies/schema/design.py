@@ -335,7 +335,7 @@ class Design(ABC):
             keys = [tuple(map(level_key, cell.values())) for cell in cells]
             new = {key: cell for key, cell in zip(keys, cells, strict=True) if key not in seen}
             yield list(new.values())
-            seen |= new.keys()
+            seen.update(new)
 
     def combined_cells(self) -> Iterator[dict[str, Level]]:
         """Yield the cells of [factors], without seeds: none if a study only lists its cells in [[cells]]."""
