@@ -159,6 +159,7 @@ class Reader:
         self._diagnostics, self._folder = diagnostics, folder
         self._contents: dict[str, bytes] = {}
         self._digests: dict[Path, str | None] = {}
+        self._keys: dict[str, tuple[str, ...]] = {}  # the keys in the corpus that name each file
         self.files: dict[str, Path] = {}
         self.notes: list[str] = []
         self.warnings: list[str] = []
@@ -170,7 +171,7 @@ class Reader:
     def read(self, path: Path, *keys: str, text: bool = True, at: KeyPath = CORPUS) -> str | None:
         """Read a file, and return its SHA-256; or report a fault, and return None."""
         if path not in self._digests:
-            self._digests[path] = None
+            self._digests[path], self._keys[str(path)] = None, keys
             try:
                 data = _read_text(path) if text else _read_limited(path)
             except CorpusError as error:
@@ -189,7 +190,7 @@ class Reader:
         except CorpusError as error:
             self.report(str(error), *keys)
             return None
-        self.files[digest] = path
+        self.files[digest], self._keys[str(path)] = path, keys
         return digest
 
     def content(self, digest: str) -> bytes:
@@ -202,7 +203,15 @@ class Reader:
         return self._diagnostics.data["task"].get("tokens")
 
     def report(self, message: str, *keys: str) -> None:
-        """Report a fault of `[task] corpus`, or of a key in it."""
+        """Report a fault of a key in `[task] corpus`.
+
+        Without `keys`, it is reported at the key of the file with whose name the message begins, or, if a
+        single key names all files, at this key.
+        """
+        if not keys and self._keys:
+            file, known = message.partition(": ")[0], {*self._keys.values()}
+            whole = known.pop() if len(known) == 1 else ()
+            keys = self._keys.get(file) or self._keys.get(file.partition(" and ")[0], whole)
         self._diagnostics.report((*CORPUS, *keys), message)
 
 

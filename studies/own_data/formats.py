@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ActivememError, hint, nearest, printable, quoted, replace_unprintable
-from ..text.units import format_bytes
+from ..text.units import format_bytes, listed
 from .files import RAISE_LIMIT, max_bytes
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def shown(value: Any) -> str:  # noqa: ANN401 -- whatever stands in a file
 NumberedRows = Iterator[tuple[int, Sequence[Any] | FaultyValueError]]
 """The values of the requested columns in each row of a file, after the number of its line or row.
 
-A fault of the whole file has the number 0.
+A fault takes the place of a missing value. A fault of the whole file has the number 0.
 """
 
 
@@ -154,11 +154,19 @@ def _json_lines(text: str, columns: Sequence[str]) -> NumberedRows:
         if not isinstance(found, dict):
             yield number, FaultyValueError("an object", quoted(line.strip()))
             continue
-        try:
-            yield number, [find_key(found, name) for name in columns]
-        except KeyError as error:
-            near = hint(error.args[0], list(found)[:100])
-            yield number, FaultyValueError(f"a key '{error.args[0]}'", "none", near)
+        values = [_value_or_fault(found, name) for name in columns]
+        if columns[1:] and all(isinstance(each, FaultyValueError) for each in values):
+            near = hint(columns[0], list(found)[:100])
+            yield number, FaultyValueError(f"the keys {listed(map(repr, columns))}", "none of them", near)
+        else:
+            yield number, values
+
+
+def _value_or_fault(found: dict[str, Any], name: str) -> Any:  # noqa: ANN401 -- whatever stands in a file
+    try:
+        return find_key(found, name)
+    except KeyError as error:  # of a nested key, the part that is missing
+        return FaultyValueError(f"a key '{error.args[0]}'", "none", hint(error.args[0], list(found)[:100]))
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -208,6 +208,9 @@ def read_rows(
     rows, faults = list[Row](), _Faults(unit)
 
     def read(reader: Callable[[Any], Any], value: Any, *place: Any) -> Any:  # noqa: ANN401 -- as above
+        if isinstance(value, FaultyValueError):  # the row has no such key
+            faults.add(value, *place[:2])
+            return None
         try:
             return reader(value)
         except FaultyValueError as fault:

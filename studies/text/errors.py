@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import sys
@@ -14,6 +15,8 @@ from pathlib import Path
 from ...errors import MAX_SHOWN_FAULTS, MAX_SHOWN_IN_LINE, ActivememError, draw_carets, replace_unprintable
 from ...plugins import python_hint
 from .toml_positions import KeyPath, Span
+
+_NUMBER = re.compile(r"(\d+)", re.ASCII)
 
 _WIDTH = 80  # columns; a longer message goes below its carets
 
@@ -107,15 +110,18 @@ def path_prefix(path: KeyPath) -> str:
     return f"{head} {keys}: " if keys else f"{head} "
 
 
-def _order(fault: StudyFault) -> tuple[int, int, str, int, str]:
-    """Return the sort key of a fault: first those in the file, then in options, then without a position."""
+def _order(fault: StudyFault) -> tuple[int, int, str, int, tuple[str | int, ...]]:
+    """Return the sort key of a fault: first those in the file, then in options, then without a position.
+
+    Faults of one place are in the order of their messages, in which numbers count as such.
+    """
     part = 2 if fault.line is None else 0 if fault.line else 1
     return (
         part,
         fault.line or 0,
         fault.text if part else "",
         fault.start,
-        fault.message,
+        tuple(int(each) if each.isdecimal() else each for each in _NUMBER.split(fault.message)),
     )
 
 

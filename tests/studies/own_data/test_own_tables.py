@@ -416,3 +416,31 @@ def test_faults_are_reported_with_their_file_line_and_column(folder, corpus, gol
 
 def test_a_model_of_classes_ends_in_a_pool_and_has_no_activation_after_its_output(folder, golden):
     golden(told(folder, {"path": "my.csv"}, recipe="conv(k=3)"))
+
+
+def test_faults_stand_where_their_file_is_named(tmp_path):
+    for name, more in (("good.csv", []), ("one.csv", [("", "odd")]), ("other.csv", [("a b", "")])):
+        (tmp_path / name).write_text(csv_text([*ROWS, *more]), encoding="utf-8")
+    path = study(tmp_path, {"train": "one.csv", "dev": "good.csv", "test": "good.csv"})
+    with pytest.raises(StudyError) as caught:
+        load_study(path, ["task.corpus.dev=other.csv"])
+    (in_file, in_option) = caught.value.faults
+    assert in_file.text[in_file.start : in_file.end] == '"one.csv"'
+    assert (in_option.line, in_option.text) == (0, "task.corpus.dev=other.csv")
+    assert in_option.text[in_option.start : in_option.end] == "other.csv"
+
+
+def test_all_faults_of_json_lines_are_told_in_one_pass_and_by_line(tmp_path):
+    lines = [json.dumps({"text": text, "label": label}) for text, label in ROWS]
+    lines[2] = '{"text": "cut'
+    lines[4] = '{"text": 3.5}'
+    lines[11] = '{"txt": "a word", "label": {}}'
+    (tmp_path / "odd.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    places = [message.split(": ")[2:4] for message in told(tmp_path, {"path": "odd.jsonl"})]
+    assert [(where, what.partition(",")[0]) for where, what in places] == [
+        ("line 3", "expected JSON"),
+        ("line 5, column text", "expected a text or a non-empty list of tokens"),
+        ("line 5", "expected a key 'label'"),
+        ("line 12, column label", "expected a label"),
+        ("line 12", "expected a key 'text'"),
+    ]
