@@ -77,6 +77,7 @@ def fill_store(folder: Path, study: Study) -> None:
 VERSIONS = (
     "torch_version",
     "cuda_version",
+    "gpus",
     "python_version",
     "continued_from",
     "continued_after",

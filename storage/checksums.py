@@ -244,7 +244,7 @@ def _missing_checksum_error(data: bytes) -> StoreError:
 
 
 def _unknown_version_error(version: str) -> StoreError:
-    expected = " or ".join(map(str, READ_VERSIONS))
+    expected = f"{READ_VERSIONS[0]} to {READ_VERSIONS[-1]}"
     is_newer = re.fullmatch("[0-9]{1,9}", version) and int(version) > max(READ_VERSIONS)
     newer = ": a newer activemem wrote it" if is_newer else ""
     return StoreError(f"expected {SCHEMA_KEY} {expected}, got {version}{newer}")

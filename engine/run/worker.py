@@ -39,7 +39,6 @@ class Worker:
         prepare_cpu(machine.threads)
         # otherwise the first optimiser imports it and keeps its trial's memory
         import_module("torch._dynamo")
-        share = 1.0 if machine.gpus == "auto" else min(machine.gpus or 1.0, 1.0)
         self._claims_of = cache(partial(Claims, store))  # of each run
         self._buffer = OutcomeBuffer(store)
         self._attempt = partial(
@@ -51,7 +50,7 @@ class Worker:
             data=machine.data,
             make_training=make_training,
             buffer=self._buffer,
-            device_suffix=f", a share of {share:g}" if share < 1.0 else "",
+            gpu_share=1.0 if machine.gpus == "auto" else machine.gpus or 1.0,
         )
         outcome.commit()  # at the start, since the files may change during training
 

@@ -107,7 +107,7 @@ class Totals:
     """The resources that a trial has used up to its last epoch.
 
     `flops` and `seconds` count only the training, not the evaluation. `peak_mib` is the peak memory of the
-    device. The versions are None in checkpoints of earlier releases.
+    device. `gpus` and the versions are None in checkpoints of earlier releases.
     """
 
     parameters: int = 0
@@ -119,6 +119,7 @@ class Totals:
     device: str = ""
     torch_version: str | None = None
     cuda_version: str | None = None
+    gpus: float | None = None
     python_version: str | None = None
     continued_from: str | None = None
     continued_after: int | None = None
@@ -159,9 +160,13 @@ def trial_row(
 
 
 def measured_totals(
-    before: Totals, training: Training, device: torch.device, *, device_suffix: str
+    before: Totals, training: Training, device: torch.device, *, gpu_share: float, device_suffix: str
 ) -> Totals:
-    """Return the resources that a trial has used so far. `before` are its totals at the last measurement."""
+    """Return the resources that a trial has used so far. `before` are its totals at the last measurement.
+
+    `gpu_share` is the part of a GPU that the trial has, if `device` is one.
+    """
+    shared = f", a share of {gpu_share:g}" if gpu_share < 1.0 else ""
     return replace(
         before,
         parameters=training.parameters,
@@ -170,9 +175,10 @@ def measured_totals(
         flops=training.work.flops,
         seconds=training.work.seconds,
         peak_mib=max(before.peak_mib, peak_mib(device)),
-        device=device_name(device) + device_suffix,
+        device=device_name(device) + shared + device_suffix,
         torch_version=str(torch.__version__),
         cuda_version=(torch.version.cuda or "") if device.type == "cuda" else "",
+        gpus=gpu_share if device.type == "cuda" else 0.0,
         python_version=platform.python_version(),
     )
 

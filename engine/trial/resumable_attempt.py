@@ -143,7 +143,7 @@ class Attempt:
 
     `time_limit_s` bounds the training seconds over all starts. A trial that exceeds it fails, if necessary
     within an epoch. Under a longer limit it resumes from its checkpoint. A `buffer` stores the outcomes of
-    several trials together. `device_suffix` is appended to the device in rows.
+    several trials together. `gpu_share` is the part of a GPU that the trial has, for its row.
     """
 
     def __init__(
@@ -160,10 +160,10 @@ class Attempt:
         data: Path = Path("data"),
         make_training: TrainingFactory = Training.begin,
         buffer: OutcomeBuffer | None = None,
-        device_suffix: str = "",
+        gpu_share: float = 1.0,
     ) -> None:
         self.job, self.ended, self.save_after_s = job, False, save_after_s
-        self._store, self._device, self._data, self._device_suffix = store, device, data, device_suffix
+        self._store, self._device, self._data, self._gpu_share = store, device, data, gpu_share
         self._make_training, self._buffer = make_training, buffer
         self._limit, self._every = time_limit_s, checkpoint_every_s
         self._claims, self._lease = claims or Claims(store, job.run), None
@@ -423,8 +423,13 @@ class Attempt:
     # -- texts
 
     def _measured(self, training: Training) -> Totals:
-        suffix = self._device_suffix + self._tries.device_suffix
-        return measured_totals(self._totals, training, self._device, device_suffix=suffix)
+        return measured_totals(
+            self._totals,
+            training,
+            self._device,
+            gpu_share=self._gpu_share,
+            device_suffix=self._tries.device_suffix,
+        )
 
     def _place(self) -> str:
         return f"at epoch {self._totals.epochs + 1}{self._tries.device_suffix}"

@@ -44,7 +44,7 @@ from ..text.errors import StudyError, StudyFault
 if TYPE_CHECKING:
     from ..resolve.search_source import SearchSource
 
-DEVICE_COLUMNS = ("device", "cuda_version")
+DEVICE_COLUMNS = ("gpus", "cuda_version")
 """The columns that give the number of GPUs of a training."""
 
 _log = logging.getLogger(__name__)
@@ -251,10 +251,9 @@ class Spent:
 
 
 def _num_gpus(row: Mapping[str, Any]) -> float:
-    if not row.get("cuda_version"):
-        return 0
-    found = re.match(r"(\d+) × ", row["device"]) or re.search(r", a share of ([\d.]+)", row["device"])
-    return float(found[1]) if found else 1
+    if row.get("gpus") is not None:
+        return row["gpus"]
+    return 1.0 if row.get("cuda_version") else 0.0  # rows of earlier releases had a whole one
 
 
 def budget_exhausted(budget: SearchBudget | None, spent: Spent, running: int = 0) -> bool:

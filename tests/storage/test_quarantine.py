@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from activemem.storage import Store, StoreError
 from activemem.storage.checksums import add_checksum, encode, verify_checksum
 from activemem.storage.errors import DamagedError
-from activemem.storage.rows import metric_frame, trial_frame
+from activemem.storage.rows import SCHEMA_VERSION, metric_frame, trial_frame
 
 from .factories import (
     fill_store,
@@ -198,7 +198,7 @@ def test_an_unknown_schema_version_is_refused_and_left_alone(root, dataset, gold
     path = uncompacted_path(root, 2, dataset=dataset)
     data = path.read_bytes()
     start = data.index(b"activemem.sealed")
-    path.write_bytes(add_checksum(data[:start] + data[start + 52 :], version=3))
+    path.write_bytes(add_checksum(data[:start] + data[start + 52 :], version=SCHEMA_VERSION + 1))
     for read in (store.metrics, store.upkeep.compact):
         with golden.raises(StoreError):
             read()
@@ -208,7 +208,7 @@ def test_an_unknown_schema_version_is_refused_and_left_alone(root, dataset, gold
     assert store.damaged == ()
 
 
-@pytest.mark.parametrize("version", ["3", "1.1"])
+@pytest.mark.parametrize("version", [str(SCHEMA_VERSION + 1), "1.1"])
 def test_parquet_of_another_version_is_refused(root, version, golden):
     path = uncompacted_path(root, 1)
     write_without_checksum(trial_frame(make_trial_row(1)), path, version)

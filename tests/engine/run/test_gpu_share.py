@@ -26,7 +26,7 @@ from activemem.engine.run import driver, ray_cluster, ray_connection
 from activemem.engine.run.ray_actor import share_cores
 from activemem.engine.run.ray_cluster import fit_here
 from activemem.engine.run.ray_connection import connected
-from activemem.engine.trial import failures
+from activemem.engine.trial import failures, outcome
 from activemem.engine.trial.failures import MachineError, check_gpu
 from activemem.storage import Store
 from activemem.studies.planning.memory_estimates import GPU_CONTEXT, step_memory, trials_that_fit
@@ -79,8 +79,30 @@ def test_a_row_has_the_share_of_a_gpu_that_its_trial_had(tmp_path, tiny, monkeyp
     monkeypatch.setattr(driver, "check_gpu", lambda _: None)
     store = Store(tmp_path / "results")
     run_study(load_study(tiny, ["train.epochs=1"]), store, Machine(gpus=gpus), local=True, max_trials=1)
-    (device,) = store.trials()["device"]
-    assert device.endswith(told)
+    (row,) = store.trials().select("device", "gpus").iter_rows(named=True)
+    assert row["device"].endswith(told)
+    assert row["gpus"] == 0.0  # a processor, whatever the text says
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("gpus", [0.25, 1.0, "auto", 0])
+def test_a_row_of_a_gpu_has_its_share_as_a_number(tmp_path, tiny, gpus):
+    store = Store(tmp_path / "results")
+    run_study(load_study(tiny, ["train.epochs=1"]), store, Machine(gpus=gpus), local=True, max_trials=1)
+    assert store.trials()["gpus"].to_list() == [1.0 if gpus == "auto" else gpus]
+
+
+def test_the_share_of_a_gpu_comes_into_the_totals_as_a_number(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "8 × X, a share of 0.5")
+    monkeypatch.setattr(outcome, "peak_mib", lambda _: 1.0)
+    training = SimpleNamespace(parameters=1, epoch=1, step=1, work=SimpleNamespace(flops=1.0, seconds=1.0))
+    found = [
+        outcome.measured_totals(
+            outcome.Totals(), training, torch.device(device), gpu_share=0.25, device_suffix=""
+        )
+        for device in ("cuda", "cpu")
+    ]
+    assert [each.gpus for each in found] == [0.25, 0.0]
 
 
 def test_the_smallest_gpu_decides_what_fits(monkeypatch):
