@@ -33,6 +33,7 @@ from activemem.engine.core.models import float32_products
 from activemem.engine.core.process import prepare_cpu
 from activemem.engine.trial import outcome
 from activemem.engine.trial.failures import free_memory
+from activemem.reporting.tables.render.markdown import escape
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "results" / "speed.md"
 MARKS = {
@@ -204,8 +205,8 @@ def tables(measurements: Iterable[tuple[str, Measure]], device: torch.device) ->
         except Exception as error:  # noqa: BLE001 -- an error must not lose the other rows
             is_whole = False
             traceback.print_exc()
-            told = f"{type(error).__name__}: {error}".splitlines()[0].replace("|", "\\|")
-            lines.append(f"| {what} | raised {told} | | | |")
+            told = f"{type(error).__name__}: {error}".splitlines()[0]
+            lines.append(f"| {what} | raised {escape(told)} | | | |")
         free_memory()
     return "\n".join([*lines, "", machine(device)]), "\n".join(bounds), is_whole
 

@@ -44,10 +44,14 @@ def format_sheet(sheet: PaperSheet, width: int, *, tables: bool) -> str:
 def sheet_to_markdown(sheet: PaperSheet, *, tables: bool) -> str:
     """Return the results for a paper as Markdown tables, without times, which depend on this machine."""
     summary, lines = _summary(sheet), list[str]()
-    lines += [f"**{summary[0]}**", "", *(f"- {line}" for line in summary[1:])]
+    lines += [
+        f"**{markdown.escape(summary[0])}**",
+        "",
+        *(f"- {markdown.escape(line)}" for line in summary[1:]),
+    ]
     for header, rows in _sections(sheet, times=False):
         lines += ["", f"| {' | '.join(header)} |", f"|{' :-- |' * len(header)}"]
-        lines += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
+        lines += [f"| {' | '.join(map(markdown.escape, row))} |" for row in rows]
         lines += ["", _LEGEND] if header[0] == "claim" else []
     shown = [markdown.render(table) for table in sheet.tables] if tables else []
     return "\n".join(["\n".join(lines) + "\n", *shown])

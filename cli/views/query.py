@@ -12,6 +12,7 @@ from typing import Literal
 import polars as pl
 
 from ...reporting.sql import QueryError
+from ...reporting.tables.render.markdown import escape
 from ...studies.schema.factors import one_line
 from ...studies.text.units import plural, side_by_side, truncate
 from ..output import output_width
@@ -32,9 +33,9 @@ def format_answer(answer: pl.DataFrame, text_format: Literal["rich", "markdown",
         shown = ["\n".join(block) + "\n" for block in blocks]
         return "\n".join([*shown, f"({plural(answer.height, 'row')})", ""])
     sides = ["--:" if series.dtype.is_numeric() else ":--" for series in answer]
-    rows = [answer.columns, sides, *([_text(value) for value in row] for row in answer.iter_rows())]
-    escaped = ([cell.replace("\\", "\\\\").replace("|", "\\|") for cell in row] for row in rows)
-    return "".join(f"| {' | '.join(row)} |\n" for row in escaped)
+    names = map(escape, answer.columns)
+    rows = [names, sides, *((escape(_text(value)) for value in row) for row in answer.iter_rows())]
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def _column(series: pl.Series) -> list[str]:

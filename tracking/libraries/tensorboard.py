@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from ...reporting.tables.render.markdown import escape
 from ..contract import Known, TrackedEnd, TrackedTable, TrackedTrial, Tracker
 
 _OUTCOME = "outcome"
@@ -73,7 +74,7 @@ class TensorBoardFiles(Tracker):
     def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
         outcome = end.status if end.reason is None else f"{end.status}: {end.reason}"
         final = [self._scalar(f"final/{name}", value) for name, value in end.metrics.items()]
-        self._add(trial, end.at, 0, *final, self._text(_OUTCOME, outcome), self._end_of_session(end))
+        self._add(trial, end.at, 0, *final, self._text(_OUTCOME, escape(outcome)), self._end_of_session(end))
         self.pause(trial)
 
     def pause(self, trial: TrackedTrial) -> None:

@@ -6,7 +6,11 @@ import re
 
 from ..table import Cell, Table
 
-_SPECIAL = re.compile(r"[\\`*\[\]|~#$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+_SPECIAL = re.compile(
+    r"[\\`*\[\]|~#$]"
+    r"|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])"
+    r"|^(?:\d{1,9}[.)]|[-+=]+)(?=\s|$)"  # the start of a list, a line below a heading
+)
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
@@ -24,21 +28,21 @@ def render(table: Table) -> str:
         for cells in zip(*table.cells, strict=True)
     ]
     sides = [":--", *(":--" if any(column) else "--:" for column in texts)]
-    lines = [_escape(table.caption), "", _line([_escape(table.corner), *heads]), _line(sides)]
+    lines = [escape(table.caption), "", _line([escape(table.corner), *heads]), _line(sides)]
     for heading, numbers in table.row_groups():
         if heading:
-            lines.append(_line([f"*{_escape(heading)}*", *[""] * len(table.columns)]))
-        lines += [_line([_escape(table.rows[row]), *map(_cell, table.cells[row])]) for row in numbers]
-    below = [f"<sup>{note.mark}</sup> {_escape(note.text)}" for note in table.footnotes]
-    below += filter(None, [_escape(" ".join((*table.remarks, *table.notes)))])
-    below.append(_escape(table.provenance))
+            lines.append(_line([f"*{escape(heading)}*", *[""] * len(table.columns)]))
+        lines += [_line([escape(table.rows[row]), *map(_cell, table.cells[row])]) for row in numbers]
+    below = [f"<sup>{note.mark}</sup> {escape(note.text)}" for note in table.footnotes]
+    below += filter(None, [escape(" ".join((*table.remarks, *table.notes)))])
+    below.append(escape(table.provenance))
     return "\n".join([*lines, "", "<sub>" + "<br>\n".join(below) + "</sub>", ""])
 
 
 def _head(table: Table, column: int) -> str:
     """Join a column's headings and name, without a factor's name that the column to the left already has."""
     paths = [*table.column_headings, table.columns]
-    names = [_escape(line[column]) for line in paths]
+    names = [escape(line[column]) for line in paths]
     at = table.factor_line
     goes_on = at is not None and column and all(line[column - 1] == line[column] for line in paths[: at + 1])
     return "<br>".join("" if goes_on and n == at else name for n, name in enumerate(names) if name)
@@ -49,14 +53,15 @@ def _line(cells: list[str]) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    text = cell.full_text.replace("[", "\\[").replace("]", "\\]")
+    text = escape(cell.full_text)
     ours = f"**{text}**" if cell.best else text
     if cell.marks:
         ours += f"<sup>{','.join(cell.marks)}</sup>"
-    published = f"<sub>{_escape(cell.published_text)}</sub>" if cell.published_text else ""
+    published = f"<sub>{escape(cell.published_text)}</sub>" if cell.published_text else ""
     return "<br>".join(part for part in (ours, published) if part)
 
 
-def _escape(text: str) -> str:
-    escaped = _SPECIAL.sub(lambda match: "\\" + match.group(), text)
+def escape(text: str) -> str:
+    """Return a text on one line so that Markdown shows it as it is, without list, link, cell or markup."""
+    escaped = _SPECIAL.sub(lambda match: f"{match[0][:-1]}\\{match[0][-1]}", " ".join(text.split("\n")))
     return "".join(_ENTITIES.get(char, char) for char in escaped)

@@ -20,7 +20,7 @@ conv(k=3)                  not         9.5  2
 MARKDOWN = """\
 | reason | loss |
 | :-- | --: |
-| a \\| b |  |
+| a \\| \\*b\\* |  |
 """
 
 
@@ -67,13 +67,13 @@ def test_columns_without_room_follow_below(run, tiny):
 
 
 def test_an_answer_as_markdown_json_and_csv(run, tiny):
-    make_partial_store(tiny, reason="a | b")
+    make_partial_store(tiny, reason="a | *b*")
     sql = "SELECT reason, loss, attempt = 0 AS first FROM trials WHERE status = 'failed'"
     columns = sql.replace(", attempt = 0 AS first", "")
     assert run("study", "query", columns, "--format", "markdown").stdout == MARKDOWN
-    assert run("study", "query", columns, "--format", "csv").stdout == "reason,loss\na | b,\n"
+    assert run("study", "query", columns, "--format", "csv").stdout == "reason,loss\na | *b*,\n"
     assert json.loads(run("study", "query", sql, "--json").stdout)["rows"] == [
-        {"reason": "a | b", "loss": None, "first": True}
+        {"reason": "a | *b*", "loss": None, "first": True}
     ]
 
 

@@ -11,12 +11,14 @@ from typing import Any
 
 import polars as pl
 import pytest
+from markdown_it import MarkdownIt
 
 from activemem import Study, StudyResults, load_study
 from activemem.reporting import Table, TableError
 from activemem.reporting.kinds import build_table
 from activemem.reporting.paper import published_only_table
 from activemem.reporting.tables.render import own_format_names, render, rich
+from activemem.reporting.tables.render.markdown import escape
 from activemem.reporting.tables.table import Cell, CellStatus, ColumnKey
 from activemem.storage import Store
 from activemem.studies import published_tables
@@ -249,3 +251,21 @@ def test_latex_breaks_long_cells_into_lines_and_compiles(
     document = rf"\documentclass{{article}}{packages}\begin{{document}}{text}\end{{document}}"
     log = compile_latex(tmp_path, document, "booktabs", "adjustbox", "siunitx")
     assert "Overfull" not in log
+
+
+LIKE_MARKUP = (
+    *NASTY,
+    *STRANGE,
+    *("- x", "+ x", "1. x", "12) x", "---", "===", "# x", "> x", "~~x~~", "`x", "![x](y)", "<https://x.org>"),
+    *("&amp;", "\\|", "__x__", "_x_ x_y", "| a |", "https://x.org", "[x]: y", "-1.5"),
+)
+
+
+@pytest.mark.parametrize("text", LIKE_MARKUP)
+def test_markdown_shows_an_escaped_text_as_it_is(text: str) -> None:
+    reader = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    for written in (escape(text), f"| {escape(text)} |\n| --- |\n"):
+        (inline,) = [token for token in reader.parse(written) if token.type == "inline"]
+        shown = {child.type for child in inline.children or ()}
+        assert "".join(child.content for child in inline.children or ()) == text
+        assert shown <= {"text", "text_special"}
