@@ -132,9 +132,11 @@ PAGES: Mapping[str, JsonPage] = {
     "study query": _page("The rows of the result. Each row maps columns to values.", rows=_Rows),
     "study importance": _page(
         "The share of each dimension of a search, the largest first. `points` is the number of ranked "
-        "points from which the shares are estimated.",
+        "points from which the shares are estimated. A p-value says how often a dimension matters as much "
+        "if the points' values are shuffled.",
         study=str,
         importance=Mapping[str, float],
+        p_values=Mapping[str, float],
         points=int,
     ),
     "study missing": _page(

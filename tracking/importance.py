@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import warnings
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import optuna
@@ -21,11 +23,23 @@ _LEAST_POINTS = 10
 """The least number of ranked points for which an importance is estimated."""
 
 
+_SHUFFLES, _LEVEL = 99, 0.05
+
+
 class Importances(NamedTuple):
-    """The share of each dimension of a search, the largest first, and the number of points behind them."""
+    """The share of each dimension of a search, the largest first, and the number of points behind them.
+
+    `p_values` say how often a dimension matters as much if the points' values are shuffled.
+    """
 
     shares: dict[str, float]
     points: int
+    p_values: dict[str, float]
+
+    @property
+    def unclear(self) -> list[str]:
+        """Return the dimensions whose importance cannot be told apart from chance: p is above 0.05."""
+        return [name for name, p in self.p_values.items() if p > _LEVEL]
 
 
 @quiet_optuna()
@@ -35,6 +49,8 @@ def dimension_importances(study: Study, store: Store, metric: str | None = None)
     A dimension is important if its values in the best tenth of the points differ from those in all points
     (Watanabe, Bansal and Hutter 2023). It uses the points that the search ranks. A dimension that only some
     points have is compared among these (conditional PED-ANOVA). `metric` names one of several objectives.
+
+    The p-values are those of a permutation test: 99 times, the values are shuffled among the points.
     Raise TrackingError for a study without a search, for another metric, and for fewer than 10 points.
     """
     if study.search is None:
@@ -53,12 +69,24 @@ def dimension_importances(study: Study, store: Store, metric: str | None = None)
             f"{study.name}: expected at least {_LEAST_POINTS} ranked points, got {count}{others}: "
             "continue the search; raise [search] trials if it has ended"
         )
-    searched = optuna.create_study(direction="maximize" if goals[metric].maximise else "minimize")
-    for point in found.complete:
-        end = PointEnd(TrialState.COMPLETE, 0, (point.mean(metric) or 0.0,))
-        searched.add_trial(frozen_trial(study, SearchPoint(dict(point.values), ()), end))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the evaluator is experimental in Optuna
+    values = [point.mean(metric) or 0.0 for point in found.complete]
+    tried = [SearchPoint(dict(point.values), ()) for point in found.complete]
+
+    def weigh(values: Sequence[float], *, normalize: bool) -> dict[str, float]:
+        searched = optuna.create_study(direction="maximize" if goals[metric].maximise else "minimize")
+        ends = [PointEnd(TrialState.COMPLETE, 0, (value,)) for value in values]
+        searched.add_trials([frozen_trial(study, *each) for each in zip(tried, ends, strict=True)])
         evaluator = optuna.importance.PedAnovaImportanceEvaluator()
-        shares = optuna.importance.get_param_importances(searched, evaluator=evaluator)
-    return Importances(shares, count)
+        return optuna.importance.get_param_importances(searched, evaluator=evaluator, normalize=normalize)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the evaluator and `normalize` are experimental in Optuna
+        shares, weights = weigh(values, normalize=True), weigh(values, normalize=False)
+        draw = random.Random(0)
+        shuffled = [weigh(draw.sample(values, count), normalize=False) for _ in range(_SHUFFLES)]
+    # a weight that is equal but for rounding counts
+    p_values = {
+        name: (1 + sum(each[name] >= weight * (1 - 1e-9) for each in shuffled)) / (1 + _SHUFFLES)
+        for name, weight in weights.items()
+    }
+    return Importances(shares, count, {name: p_values[name] for name in shares})

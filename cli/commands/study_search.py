@@ -11,10 +11,10 @@ import typer
 from ... import cli, studies
 from ...storage.files import write_file
 from ...studies.text.errors import StudyError, command_line
-from ...studies.text.units import plural
+from ...studies.text.units import listed, plural
 from ..json_output import print_json
 from ..options import JsonOption, OverridesOption, ResultsOption, number_option
-from ..output import EXIT_WRONG_INPUT, output_width, print_stderr, print_stdout
+from ..output import EXIT_WRONG_INPUT, output_width, print_stderr, print_stdout, waiting
 from .study import StudyName, app
 
 if TYPE_CHECKING:
@@ -213,16 +213,24 @@ def importance(
 
     The values are from Optuna's PED-ANOVA over the points that the search ranks. Each value says how much a
     dimension differs between the best tenth of the points and all points. The values add up to 1. A dimension
-    that only some points have is compared among these points. Few points or one seed give a rough order.
+    that only some points have is compared among these points. The p-value of a dimension says how often it
+    differs as much if the points' values are shuffled: above 0.05, its value may be due to chance.
     """
     from ...tracking.importance import dimension_importances
     from ..machine_settings import open_results
 
     opened = open_results(study, results)
-    shares, points = dimension_importances(opened.study, opened.store, metric)
+    with waiting("shuffling the values of the points"):
+        found = dimension_importances(opened.study, opened.store, metric)
     if as_json:
-        print_json(study=opened.study.name, importance=shares, points=points)
+        keys = {"importance": found.shares, "p_values": found.p_values}
+        print_json(study=opened.study.name, points=found.points, **keys)
         return
-    width = max(map(len, shares))
-    lines = [f"{name:<{width}}  {share:.2f}" for name, share in shares.items()]
-    print_stdout("\n".join([*lines, f"over {points:,} ranked points"]))
+    width = max(map(len, found.shares))
+    lines = [
+        f"{name:<{width}}  {share:.2f}  p = {found.p_values[name]:.2f}"
+        for name, share in found.shares.items()
+    ]
+    unclear = found.unclear
+    told = f"; no clear difference from chance: {listed(unclear)}" if unclear else ""
+    print_stdout("\n".join([*lines, f"over {found.points:,} ranked points{told}"]))

@@ -26,7 +26,7 @@ def importances(name, store):
 
 
 def test_the_importances_of_a_search_are_shares_with_the_largest_first():
-    found, points = importances("tune-kernel", COMMITTED)
+    found, points, _ = importances("tune-kernel", COMMITTED)
     assert points == 22  # the points of 40 whose trials reached the last rung
     assert found.keys() == {"k", "dropout", "lr"}
     assert sum(found.values()) == pytest.approx(1)
@@ -61,6 +61,31 @@ def test_an_importance_for_one_of_several_objectives_has_no_point_that_diverged(
         assert dimension_importances(*several, metric).points == 10
     with golden.raises(TrackingError):
         dimension_importances(*several)
+
+
+@pytest.mark.parametrize("is_related", [True, False])
+def test_an_importance_is_clear_only_where_the_values_depend_on_the_dimension(tmp_path, is_related):
+    space = {"k": "integer(2, 80)", "filter": "integer(2, 80)"}
+    study = load_study(
+        study_text(
+            model={"recipe": "conv(k={k}) >> ff({filter})"},
+            task={"name": "copy"},
+            factors={"mixer": None, "task": None, "seed": [0]},
+            search={"trials": 60, "metric": "loss"},
+            space=space,
+        )
+    )
+    store = Store(tmp_path)
+    for number in range(60):
+        point = {"k": 2 + number, "filter": 2 + number * 11 % 60}
+        (trial,) = study.search.trials_of(point)
+        value = number if is_related else number * 7 % 60
+        row = made_row(trial, {"loss": 1.0 + value / 100}, number)
+        store.write(replace(row, factors=json.dumps(dict(trial.levels))), [])
+    found = dimension_importances(study, store)
+    assert found == dimension_importances(study, store)
+    assert found.unclear == (["filter"] if is_related else [*found.shares])
+    assert all(0 < p <= 1 for p in found.p_values.values())
 
 
 def test_a_point_that_diverged_has_failed_for_optuna(several, storages, tmp_path):
