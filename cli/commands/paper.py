@@ -82,10 +82,14 @@ def build(
     studies.
     """
     from ...reporting.manuscript.files import write_paper
+    from ...reporting.tables.render.latex import unicode_note
 
     found = _read(paper, results)
     with waiting(f"making {found.folder}"):
         files = write_paper(found)
+    written = "\n".join(each.read_text(encoding="utf-8") for each in files if each.suffix == ".tex")
+    if needed := unicode_note(written):
+        print_stderr(f"the LaTeX code in {found.folder} {needed}")
     if as_json:
         print_json(files=files, numbers=found.numbers)
     else:

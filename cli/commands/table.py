@@ -12,7 +12,7 @@ from ...reporting.tables.render import own_format_names
 from ..help_panels import EVERY_DAY
 from ..json_output import print_json
 from ..options import JsonOption, LastRunStudy, ResultsOption
-from ..output import has_styles, output_width, print_stdout
+from ..output import has_styles, output_width, print_stderr, print_stdout
 
 _FORMATS = "|".join(own_format_names())  # here, since annotations are evaluated several times
 
@@ -58,8 +58,8 @@ def render(
     path, it uses the file as it is now. With --paper, it prints the tables of a paper as they were published,
     with the measured numbers added.
     """
+    from ...reporting.tables.render import latex, rich
     from ...reporting.tables.render import render as render_table
-    from ...reporting.tables.render import rich
     from ...reporting.tables.table import CellStatus, iter_records
     from ..missing_results import note_missing_results, note_other_settings, require_readable
 
@@ -81,13 +81,15 @@ def render(
         print_json(cells=[cell for each in tables for cell in iter_records(each)])
     else:
         form, ansi = found.values.format, has_styles(sys.stdout)
-        shown = (
+        shown = [
             rich.render(each, width=output_width(), ansi=ansi, notes=notes)
             if form == "rich"
             else render_table(each, form)
             for each in tables
-        )
+        ]
         print_stdout("\n".join(shown), styled=True)
+        if form in ("latex", "siunitx") and (needed := latex.unicode_note("\n".join(shown))):
+            print_stderr(f"this LaTeX code {needed}")
     gaps = {CellStatus.MISSING, CellStatus.PARTIAL}
     statuses = {cell.status for each in tables for row in each.cells for cell in row}
     if chosen is not None and statuses & gaps:  # otherwise the store need not be read again

@@ -23,7 +23,7 @@ from ...studies.text.units import format_duration, plural
 from ..outcomes import program_words
 from ..page.section_study import iter_settings, settings
 from ..snapshot import Snapshot
-from ..tables.render.latex import escape
+from ..tables.render.latex import escape, unicode_note
 from .latex_parts import (
     breakable,
     claim_lines,
@@ -91,7 +91,10 @@ def _leftover_files(paper: Manuscript, files: Collection[str]) -> list[Path]:
 
 
 def _encode(lines: Iterable[str]) -> bytes:
-    return "\n".join([_HEADER, *lines, ""]).encode()
+    text = "\n".join([*lines, ""])
+    needed = unicode_note(text)
+    head = f"{_HEADER}\n% {needed}\n" if needed not in text else f"{_HEADER}\n"
+    return f"{head}{text}".encode()
 
 
 def _study_files(paper: Manuscript, now: Snapshot) -> Iterator[tuple[str, bytes]]:

@@ -27,7 +27,9 @@ MAX_PAGE_TEXT = 2 * MAX_COLUMN_TEXT
 MAX_CELL_TEXT = 45
 """The maximum number of characters of a cell, such as a recipe, that is not broken into lines."""
 
-_PACKAGES = r"\usepackage[T1]{fontenc} \usepackage{textcomp,booktabs,adjustbox}"
+_T1 = r"\usepackage[T1]{fontenc}"
+_UNICODE = r"\usepackage{fontspec}"
+_PACKAGES = r"\usepackage{textcomp,booktabs,adjustbox}"
 _SIUNITX = f"{_PACKAGES[:-1]},siunitx}} (siunitx 3)"
 _SIUNITX_SETUP = (
     r"  \sisetup{separate-uncertainty=true, retain-zero-uncertainty=true, group-digits=integer,",
@@ -56,7 +58,6 @@ def render(table: Table, *, aligned: bool = False) -> str:
     below += filter(None, [escape(" ".join(table.remarks)), escape(" ".join(table.notes))])
     below.append(escape(table.provenance))
     lines = [
-        f"% {_SIUNITX if aligned else _PACKAGES}",
         rf"\begin{{{environment}}}",
         r"  \centering",
         rf"  \caption{{{escape(table.caption)}}}",
@@ -70,7 +71,20 @@ def render(table: Table, *, aligned: bool = False) -> str:
         r"  \end{minipage}",
         rf"\end{{{environment}}}",
     ]
-    return "\n".join([*lines, ""])
+    code, packages = "\n".join([*lines, ""]), _SIUNITX if aligned else _PACKAGES
+    needed = unicode_note(code)
+    return f"% {_UNICODE} {packages}\n% {needed}\n{code}" if needed else f"% {_T1} {packages}\n{code}"
+
+
+def unicode_note(code: str) -> str:
+    """Return which other programs than pdfLaTeX print LaTeX code that `escape` has made, or "" if it can."""
+    shown = "\n".join(line for line in code.split("\n") if not line.startswith("%"))
+    others = sorted({char for char in shown if not char.isascii() and not _is_in_t1(char)})
+    more = f"{''.join(others[:_MOST_NAMED])}{'…' if len(others) > _MOST_NAMED else ''}"
+    return f"needs XeLaTeX or LuaLaTeX, and a font that has {more}" if others else ""
+
+
+_MOST_NAMED = 40
 
 
 def _with_spelled_metrics(table: Table) -> Table:
@@ -292,26 +306,35 @@ _LETTERS_OF_T1 = "ÆæŒœØøßÐðÞþŁłĐđŊŋ¡¿«»§"
 
 
 def escape(text: str) -> str:
-    """Return the text as LaTeX code: special characters are escaped, and those that T1 lacks replaced."""
+    """Return the text as LaTeX code: special characters are escaped.
+
+    Characters that T1 lacks are composed of others if possible. Else they stay: see `unicode_note`.
+    """
+    composed = unicodedata.normalize("NFC", replace_unprintable(text))
     # TeX would join two hyphens to a dash
-    return "".join(map(_escape_character, replace_unprintable(text))).replace("--", "-{}-")
+    return "".join(map(_escape_character, composed)).replace("--", "-{}-")
 
 
 def _escape_character(char: str) -> str:
     r"""Return the LaTeX code of one character.
 
-    A replacement is made of simpler characters, as `\textsuperscript{2}` for ², or else the code point.
+    A replacement is made of simpler characters, as `\textsuperscript{2}` for ².
     """
     if char in _ESCAPES or char.isascii():
         return _ESCAPES.get(char, " " if char.isspace() else char)
-    parts = unicodedata.normalize("NFKD", char)
-    accents = sum(map(unicodedata.combining, parts)) > 0
-    if char in _LETTERS_OF_T1 or (accents and parts[0].isascii() and char <= "\u017f"):
+    if _is_in_t1(char):
         return char
+    parts = unicodedata.normalize("NFKD", char)
     mark = {"<super>": "textsuperscript", "<sub>": "textsubscript"}.get(
         unicodedata.decomposition(char).partition(" ")[0]
     )
-    if parts != char and not accents:
+    if parts != char and all(each.isascii() or each in _ESCAPES or _is_in_t1(each) for each in parts):
         made = "".join(map(_escape_character, parts))
         return rf"\{mark}{{{made}}}" if mark else made
-    return f"(U+{ord(char):04X})"
+    return char
+
+
+def _is_in_t1(char: str) -> bool:
+    parts = unicodedata.normalize("NFKD", char)
+    is_accented = parts[0].isascii() and any(map(unicodedata.combining, parts)) and char <= "\u017f"
+    return char in _LETTERS_OF_T1 or is_accented

@@ -140,6 +140,16 @@ def test_the_files_of_a_paper_are_written(run, paper):
     assert page["numbers"]["missing"]["text"] is None
 
 
+def test_files_with_letters_beyond_latin_name_the_programs_that_print_them(run, tiny, paper):
+    text = Path(tiny).read_text(encoding="utf-8").replace("[[table]]", '[[table]]\ncaption = "精度"', 1)
+    Path(tiny).write_text(text, encoding="utf-8")
+    done = run("paper", "build")
+    needs = "needs XeLaTeX or LuaLaTeX, and a font that has 度精\n"
+    assert f"the LaTeX code in generated {needs}" in done.stderr
+    with_note = [each for each in Path("generated").rglob("*.tex") if f"% {needs}" in each.read_text("utf-8")]
+    assert [each.parent.name for each in with_note] == ["tiny"]
+
+
 def test_a_number_whose_level_a_test_metric_or_its_own_has_picked_is_said_to_be_biased(run):
     study = study_text(
         task={"test_lengths": [6]},

@@ -30,6 +30,36 @@ def test_one_table_in_the_format_that_is_asked_for(run, tiny):
     assert len(result.stdout.splitlines()) == 5
 
 
+@pytest.mark.parametrize("form", ["latex", "siunitx"])
+@pytest.mark.parametrize(
+    ("caption", "is_beyond"),
+    [
+        ("日本語 한국", True),
+        ("Точность", True),
+        ("שגיאה ★", True),
+        ("é Œ ﬁ ² α → €", False),
+        ("e\u0301", False),
+    ],
+)
+def test_letters_beyond_latin_stay_in_latex_and_the_programs_that_print_them_are_named(
+    run, tiny, form, caption, is_beyond
+):
+    make_partial_store(tiny)
+    text = Path(tiny).read_text(encoding="utf-8").replace("[[table]]", f'[[table]]\ncaption = "{caption}"', 1)
+    Path(tiny).write_text(text, encoding="utf-8")
+    result = run("table", "render", tiny, "--table", "table4", "--format", form)
+    head = result.stdout.partition("\\begin")[0]
+    if not is_beyond:
+        assert (result.stderr, "fontenc" in head, "LuaLaTeX" in head) == ("", True, False)
+        return
+    assert f"\\caption{{{caption}" in result.stdout
+    needs = "needs XeLaTeX or LuaLaTeX, and a font that has "
+    assert f"% {needs}" in head
+    assert "fontspec" in head
+    assert result.stderr.startswith(f"this LaTeX code {needs}")
+    assert {*result.stderr.strip().removeprefix(f"this LaTeX code {needs}")} == {*caption} - {" "}
+
+
 @pytest.mark.parametrize(
     ("form", "start"),
     [
