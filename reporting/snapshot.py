@@ -6,7 +6,7 @@ show the same moment.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ import polars as pl
 from .. import studies  # they load names when these are used: a status needs few
 from ..storage import Store
 from ..storage.rows import has_trial
+from ..studies.catalog.metrics import METRICS, metric_family, metric_index
 from ..studies.planning.status import StudyStatus, study_outcomes, study_status, unfinished_of
 from ..studies.planning.trials_to_run import own_costs
 from ..studies.study import Study
@@ -71,17 +72,25 @@ class Snapshot:
         """Return the status of the study: the progress of its trials."""
         return study_status(self.study, self.store, self.outcomes)
 
-    @cached_property
-    def metrics(self) -> pl.DataFrame:
-        """Return the stored metric history of the study's trials, including trials of added seeds."""
-        return self.store.metrics([trial.id for trial in self.study.with_later_seeds().trials])
+    def metrics(self, names: Collection[str]) -> pl.DataFrame:
+        """Return the stored history of these metrics, and of those that describe them.
+
+        It is that of the study's trials, with those of added seeds. A metric with an index has the
+        history of its whole family.
+        """
+        families = {metric_family(name) for name in names}
+        for metric in [METRICS[each] for each in families if each in METRICS]:
+            families |= {*metric.index_labels, metric.noted} - {""}
+        trials = [trial.id for trial in self.study.with_later_seeds().trials]
+        return self.store.metrics(trials, families)
 
     @property
     def claim_metrics(self) -> pl.DataFrame | None:
-        """Return the stored metric history if the study's claims need it."""
-        from .claims.check import needs_metrics  # noqa: PLC0415 -- loaded where it is needed
-
-        return self.metrics if needs_metrics(self.study) else None
+        """Return the stored history of the metrics that the study's claims use by index, if any."""
+        quantities = (each for claim in self.study.claims for each in claim.quantities)
+        # only the history has an index, as in `bleu[10-20]`
+        names = {each.metric for each in quantities if metric_index(each.metric)}
+        return self.metrics(names) if names else None
 
     @cached_property
     def points(self) -> SearchPoints:
@@ -103,9 +112,12 @@ class Snapshot:
         """Return the figures for `specs` (default: the study's own). Raise CurveError if one is invalid."""
         from .kinds import build_curve  # noqa: PLC0415 -- loaded where it is needed
 
+        specs = self.study.curves if specs is None else specs
+        names = {name for spec in specs if spec.needs_history for _, name in spec.named_metrics()}
+        metrics = self.metrics(names) if names else None
         return [
-            build_curve(self.study, spec, self.outcomes, self.metrics if spec.needs_history else None)
-            for spec in (self.study.curves if specs is None else specs)
+            build_curve(self.study, spec, self.outcomes, metrics if spec.needs_history else None)
+            for spec in specs
         ]
 
     def claims(self) -> tuple[ClaimResult, ...]:

@@ -18,7 +18,7 @@ from ..studies.planning.final_values import DIVERGED, ValueStatus, final_value, 
 from ..studies.planning.status import study_outcomes
 from ..studies.presentation.kinds import describe_levels, fixed_levels, is_selected, selected_levels
 from ..studies.presentation.metric_words import difference_sentence, with_true_title
-from ..studies.resolve.trial import Trial
+from ..studies.resolve.trial import Trial, first_of_each_kind
 from ..studies.schema.factors import ABSENT, SEED, level_key, level_text
 from ..studies.schema.settings import Level, TrialSettings
 from ..studies.study import Study
@@ -157,8 +157,8 @@ class ResultSubject:
 
     @cached_property
     def settings(self) -> list[TrialSettings]:
-        """Return the settings of all selected trials."""
-        return [trial.settings for trial in self.trials]
+        """Return the settings of the selected trials, once for those that differ only in the seed."""
+        return [trial.settings for trial in first_of_each_kind(self.trials)]
 
     @cached_property
     def levels(self) -> dict[str, tuple[Level, ...]]:

@@ -334,13 +334,19 @@ class Store:
         frame = read_latest(self._quarantine, columns, first=first)
         return with_probes(self._quarantine, frame, probes) if probes else frame
 
-    def metrics(self, trials: Collection[str] | None = None) -> pl.DataFrame:
-        """Return the metrics of these trials (by default all).
+    def metrics(
+        self, trials: Collection[str] | None = None, names: Collection[str] | None = None
+    ) -> pl.DataFrame:
+        """Return the metrics of these trials with these names (by default all).
 
+        A name stands for itself and for the metrics with this name and an index, such as `bleu[10-20]`.
         Metrics of probes and tuning are included. The columns are trial, attempt, step, epoch, name and
         value; rows are sorted by the first five.
         """
-        return self._latest_rows(("metrics", *MEASURED_LATER), trials)
+        name = pl.col("name")
+        indexed = (name.str.starts_with(f"{each}[") for each in names or ())
+        kept = None if names is None else pl.any_horizontal(name.is_in(list(names)), *indexed)
+        return self._latest_rows(("metrics", *MEASURED_LATER), trials, kept)
 
     def metric_course(self, name: str | None, attempts: pl.DataFrame) -> pl.DataFrame:
         """Return the values of a metric after each epoch, for the given attempts.
@@ -364,17 +370,27 @@ class Store:
             self._quarantine.move(path, "expected a file", "it blocked the file of a trial")
         self._layout.place.put(path, encode(frame))
 
-    def _latest_rows(self, datasets: Sequence[str], trials: Collection[str] | None) -> pl.DataFrame:
+    def _latest_rows(
+        self, datasets: Sequence[str], trials: Collection[str] | None, kept: pl.Expr | None = None
+    ) -> pl.DataFrame:
         wanted = read_latest(self._quarantine, ["trial", "attempt"]).lazy()
         wanted = wanted if trials is None else wanted.filter(has_trial(trials))
-        return self._rows_of(datasets, wanted).collect()
+        return self._rows_of(datasets, wanted, kept=kept).collect()
 
     def _rows_of(
-        self, datasets: Sequence[str], attempts: pl.LazyFrame, studies: Collection[str] | None = None
+        self,
+        datasets: Sequence[str],
+        attempts: pl.LazyFrame,
+        studies: Collection[str] | None = None,
+        kept: pl.Expr | None = None,
     ) -> pl.LazyFrame:
-        """Return the sorted rows of attempts in datasets of one schema, without the column `study`."""
+        """Return the sorted rows of attempts in datasets of one schema, without the column `study`.
+
+        Rows that are not `kept` are left out while they are read.
+        """
         columns = [name for name in SCHEMAS[datasets[0]].names() if name != "study"]
-        found = [latest_copies(read(self._quarantine, each, columns, studies)) for each in datasets]
+        read_rows = (read(self._quarantine, each, columns, studies) for each in datasets)
+        found = [latest_copies(each if kept is None else each.filter(kept)) for each in read_rows]
         rows = pl.concat(found).drop(RANK).join(attempts, on=["trial", "attempt"], how="semi")
         return rows.sort(SORT_KEYS[datasets[0]], maintain_order=True)
 

@@ -53,7 +53,7 @@ def check_claims(
     """Check each claim of a study, in file order.
 
     `study` comes from `with_later_seeds`, and `outcomes` are its known outcomes. `metrics` are the metrics of
-    its trials in the store, which are needed only if `needs_metrics(study)`. Raises ClaimError if trainings
+    its trials in the store, which only metrics with an index need. Raises ClaimError if trainings
     with a time budget ran on several devices, or cells of several devices are compared by their time.
     """
     checked = checked_comparisons(study, outcomes, metrics)
@@ -84,11 +84,6 @@ def checked_comparisons(
     for written in study.claims:
         claim, picks = with_picks(written, results)
         yield claim, [CheckedComparison(each, claim, results, picks) for each in claim.comparisons]
-
-
-def needs_metrics(study: Study) -> bool:
-    """Return whether a claim uses an index, as in `bleu[10-20]`, which only the metric history has."""
-    return any("[" in each.metric for claim in study.claims for each in claim.quantities)
 
 
 def judge_claim(claim: Claim, checked: Sequence[CheckedComparison], *, small: bool) -> ClaimResult:

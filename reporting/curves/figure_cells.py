@@ -284,7 +284,11 @@ def collect_cells(spec: CellFigure, subject: ResultSubject, metrics: pl.DataFram
     A figure of final values does not need or read `metrics`.
     """
     study, outcomes, picked = subject.study, subject.outcomes, pick_cells(spec, subject)
-    trials = [trial for trial in subject.trials if _has_place(spec, trial)]
+    # a figure shows only trials that have all of its factors; all seeds of a cell share their settings
+    of_cells = {id(trial.common): trial.levels for trial in subject.trials}
+    shown = spec.roles.values()
+    lacking = {cell for cell, levels in of_cells.items() if any(levels.get(name) == ABSENT for name in shown)}
+    trials = [trial for trial in subject.trials if id(trial.common) not in lacking]
     placed, cells = _locate_trials(spec, subject.levels, trials)
     finals = observe(study, trials, outcomes, spec.value)
     ends = placed.with_columns(finals["seed"], finals["status"], finals["why"])
@@ -335,16 +339,12 @@ def _by_index(metrics: pl.DataFrame, family: str) -> pl.DataFrame:
     return last_members(metrics, family).select("trial", index, "value")
 
 
-def _has_place(spec: CellFigure, trial: Trial) -> bool:
-    """Return whether a trial has all factors that a figure shows."""
-    return all(trial.levels.get(name) != ABSENT for name in spec.roles.values())
-
-
 def _locate_trials(
     spec: CellFigure, levels: Mapping[str, tuple[Level, ...]], trials: Sequence[Trial]
 ) -> tuple[pl.DataFrame, tuple[Mapping[str, Level], ...]]:
     """Return the index of each trial's panel, series, x and y, and the levels of each cell."""
-    roles = [spec.roles.get(role) for role in ("series", "x", "y")]
+    shown = spec.roles
+    roles = [shown.get(role) for role in ("series", "x", "y")]
     columns = len(levels[spec.panels]) if spec.panels is not None else 1
     orders = {
         factor: {level_key(level): n for n, level in enumerate((*each, ABSENT))}
@@ -353,15 +353,20 @@ def _locate_trials(
     cells: dict[CellKey, int] = {}
     kept: list[Mapping[str, Level]] = []
     rows: list[tuple[str | int, ...]] = []
+    places: dict[str | int, tuple[int, ...]] = {}
+    by_seed = SEED in shown.values()
     for trial in trials:
-        numbers = {name: orders[name][level_key(level)] for name, level in trial.levels.items()}
-        cell = trial.cell
-        if cell not in cells:
-            cells[cell] = len(kept)
-            kept.append(trial.levels)
-        row, column = (numbers.get(name or "") or 0 for name in (spec.rows, spec.panels))
-        others = (numbers.get(name or "") or 0 for name in roles)
-        rows.append((trial.id, cells[cell], row * columns + column, *others))
+        key = trial.id if by_seed else id(trial.common)  # otherwise all seeds of a cell are at one place
+        if key not in places:
+            numbers = {name: orders[name][level_key(level)] for name, level in trial.levels.items()}
+            cell = trial.cell
+            if cell not in cells:
+                cells[cell] = len(kept)
+                kept.append(trial.levels)
+            row, column = (numbers.get(name or "") or 0 for name in (spec.rows, spec.panels))
+            others = (numbers.get(name or "") or 0 for name in roles)
+            places[key] = (cells[cell], row * columns + column, *others)
+        rows.append((trial.id, *places[key]))
     return pl.DataFrame(rows, schema=_POSITION_SCHEMA, orient="row"), tuple(kept)
 
 

@@ -80,6 +80,13 @@ def test_metrics_of_some_trials_are_theirs_alone(store):
     assert store.metrics([]).is_empty()
 
 
+def test_metrics_of_some_names_have_all_their_indices(store):
+    names = ("bleu", "bleu[10-20]", "bleu_dev", "loss")
+    store.write(make_trial_row(0), [MetricRow(step=1, epoch=1, name=name, value=1.0) for name in names])
+    assert store.metrics(names=["bleu"])["name"].to_list() == ["bleu", "bleu[10-20]"]
+    assert store.metrics(names=[]).is_empty()
+
+
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     texts=st.lists(st.text(), min_size=4, max_size=4),

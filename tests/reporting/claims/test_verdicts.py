@@ -12,7 +12,7 @@ import scipy
 
 from activemem.reporting import Verdict
 from activemem.reporting.claims.cell_values import printed_effect
-from activemem.reporting.claims.check import check_claims, needs_metrics
+from activemem.reporting.claims.check import check_claims
 from activemem.reporting.claims.hypothesis_test import paired_test
 from activemem.reporting.claims.terminal import claims_to_terminal, format_seeds, legend
 from activemem.reporting.claims.verdicts import count_verdicts
@@ -458,10 +458,8 @@ def test_a_metric_with_an_index_has_its_last_value():
         for number, trial in enumerate(rows["trial"])
         for step, index, value in ((9, "5", 30.0), (4, "5", 1.0), (9, "11", 20.0))
     ]
-    assert needs_metrics(study)
     (one,) = check_claims(study, rows, pl.DataFrame(long))
     assert (one.verdict, one.deciding.effect) == (CONFIRMED, pytest.approx(10.0))
-    assert not needs_metrics(study_with_claims("test_loss[task=not, mixer=sa] > 3", overrides=lengths))
 
 
 def test_levels_that_an_override_has_taken_away_leave_claims_undecided(golden):
