@@ -102,10 +102,33 @@ def check_complete(
     starts = {argument.start for _, argument in bound}
     astray = [argument for argument in call.arguments or () if argument.start not in starts]
     if missing and not astray:
-        form = ", ".join(f"{p.name}=…" for p in parameters if p.default is REQUIRED)
+        own = [written_out(each, faults) for each in call.arguments or ()]
+        form = ", ".join([*own, *(f"{name}=…" for name in missing)])
         message = f"{call.name} needs {' and '.join(missing)}, as in {call.name}({form})"
         faults.add(call.start, call.name_end, message, call.end)
     return not missing and not astray
+
+
+_LONGEST_REPAIR = 200
+"""The number of characters up to which a repair has a part in full."""
+
+
+def written_out(piece: Syntax | ArgumentSyntax, faults: FaultCollector, *, grouped: bool = False) -> str:
+    """Return a piece of a recipe as its author wrote it, for a repair that can be copied.
+
+    If `grouped`, several parts are put in parentheses.
+    """
+    text = faults.text[piece.start : piece.end].strip()
+    if len(text) > _LONGEST_REPAIR or not text.isprintable():
+        text = faults.quote(piece.start, piece.end)
+    return f"({text})" if grouped and isinstance(piece, OperationSyntax) else text
+
+
+def _count_and_part(syntax: Syntax, faults: FaultCollector) -> list[str]:
+    """Return the two arguments that `each` needs, given its only argument: a repeat, or a part."""
+    if isinstance(syntax, OperationSyntax) and syntax.operator == "*" and len(syntax.operands) == 2:
+        return [written_out(each, faults) for each in syntax.operands]
+    return ["4", written_out(syntax, faults)]
 
 
 def _find_by_position(
@@ -457,18 +480,41 @@ class _Checker:
             isinstance(first, CallSyntax) and first.name in (*NUMBER_FORMS, "choice")
         )
         if not counts or len(others) > 1 or isinstance(others[0], NumberSyntax):
-            form = "a repeat is count * part, such as 4 * sa, or 2 * (3 * sa) with an inner repeat"
-            self._report(syntax, form)
+            repair = self._as_repeats(syntax)
+            example = f": write {repair}" if repair else ", such as 4 * sa"
+            self._report(syntax, f"a repeat is count * part{example}")
             return None
         (last,) = others
+        if isinstance(last, CallSyntax) and last.name == "tied":
+            body = self._tied(last, count=written_out(first, self._faults))
+        else:
+            body = self.node(last)
         count = self.value(first, _COUNT, (first.start, first.end))
-        body = self.node(last)
         if count is None or body is None or self._report_whole_model(last, body):
             return None
         if self._report_repeated_pool(last, body):
             return None
         assert isinstance(count, int | HoleNode | IntegerDimension | ChoiceDimension)
         return RepeatNode(count, body)
+
+    def _as_repeats(self, syntax: OperationSyntax) -> str | None:
+        """Return a product of counts and one part as repeats, such as `2 * (3 * sa)`; None for another."""
+        counts = [
+            each
+            for each in syntax.operands
+            if isinstance(each, NumberSyntax | HoleSyntax)
+            or (isinstance(each, CallSyntax) and each.name in NUMBER_FORMS)
+        ]
+        parts = [each for each in syntax.operands if each not in counts]
+        if not parts and isinstance(counts[-1], HoleSyntax):
+            parts = [counts.pop()]
+        if len(parts) != 1 or not counts or isinstance(parts[0], ErrorSyntax):
+            return None
+        *outer, inner = (written_out(each, self._faults) for each in counts)
+        form = f"{inner} * {written_out(parts[0], self._faults, grouped=True)}"
+        for count in reversed(outer):
+            form = f"{count} * ({form})"
+        return form
 
     def _report_repeated_pool(self, part: Syntax, body: Node) -> bool:
         """Return whether a repeated part outputs a vector; report it."""
@@ -481,10 +527,13 @@ class _Checker:
         return True
 
     def _each(self, syntax: CallSyntax) -> Node | None:
-        arguments = syntax.arguments or ()
+        arguments = [*(syntax.arguments or ())]
         if len(arguments) != 2 or any(argument.name is not None for argument in arguments):
-            form = "each takes a count and a part, without names, as in each(4, choice(sa, conv(k=20)))"
-            self._report(syntax, form)
+            own = [written_out(argument.value, self._faults) for argument in arguments]
+            if len(own) == 1:
+                own = _count_and_part(arguments[0].value, self._faults)
+            form = ", ".join(own) if len(own) == 2 else "4, choice(sa, conv(k=20))"
+            self._report(syntax, f"each takes a count and a part, without names, as in each({form})")
         if len(arguments) != 2:
             return None
         first, last = (argument.value for argument in arguments)
@@ -492,7 +541,8 @@ class _Checker:
         if isinstance(first, NumberSyntax):
             count = parse_scalar(first, _COUNT, (first.start, first.end), self._faults)
         elif not isinstance(first, ErrorSyntax):
-            options = "for several depths write choice(each(2, …), each(3, …))"
+            part = written_out(last, self._faults)
+            options = f"for several depths write choice(each(2, {part}), each(3, {part}))"
             self._report(first, f"each needs a whole number as its count; {options}")
         body = self.node(last)
         if not isinstance(count, int) or body is None or self._report_whole_model(last, body):
@@ -510,16 +560,23 @@ class _Checker:
             return None
         return make_series([body] * count) if count > 1 else body
 
-    def _tied(self, syntax: CallSyntax) -> Node | None:
-        arguments = syntax.arguments or ()
-        if len(arguments) != 1 or arguments[0].name is not None:
-            self._report(syntax, "tied takes one repeat, for example tied(4 * sa)")
+    def _tied(self, syntax: CallSyntax, count: str | None = None) -> Node | None:
+        """Check tied copies; `count` is the number before them, which may be meant for their repeat."""
+        arguments = [argument.value for argument in syntax.arguments or () if argument.name is None]
+        if len(arguments) != 1 or len(arguments) != len(syntax.arguments or ()):
+            form = "4 * sa"
+            if len(arguments) == 2 and isinstance(arguments[0], NumberSyntax | HoleSyntax):
+                first, last = arguments
+                form = f"{written_out(first, self._faults)} * {written_out(last, self._faults, grouped=True)}"
+            self._report(syntax, f"tied takes one repeat, for example tied({form})")
             return None
-        body = self.node(arguments[0].value)
+        body = self.node(arguments[0])
         if isinstance(body, RepeatNode):
             return TiedNode(body)
         if body is not None:
-            self._report(arguments[0].value, "expected a repeat inside tied, for example tied(4 * sa)")
+            form = f"tied({count or 4} * {written_out(arguments[0], self._faults, grouped=True)})"
+            example = f": write {form}" if count else f", for example {form}"
+            self._report(arguments[0], f"expected a repeat inside tied{example}")
         return None
 
     def _choice(self, syntax: CallSyntax, parameter: Parameter) -> ChoiceDimension | None:

@@ -116,9 +116,9 @@ def _faults(settings: Settings) -> Iterator[str]:
     pos, span = as_word(settings, "pos"), as_int(settings, "span")
     heads, shared = as_int(settings, "heads"), as_int(settings, "kv_heads")
     if pos == "relative" and not span:
-        yield "pos=relative needs a span, for example sa(pos=relative, span=512)"
+        yield "pos=relative needs a span: add span=512, for example"
     if as_bool(settings, "adaptive") and not span:
-        yield "adaptive=true needs a span, for example sa(span=512, adaptive=true)"
+        yield "adaptive=true needs a span: add span=512, for example"
     if as_bool(settings, "self") and pos != "relative":
         yield "self=true needs pos=relative: with other positions, the span always includes the current token"
     if pos in ("alibi", "t5") and span:

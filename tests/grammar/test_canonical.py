@@ -94,3 +94,26 @@ def test_a_text_that_grows_too_long_in_canonical_form_is_refused():
         parse("+".join(["sa"] * 3300))
     (fault,) = caught.value.faults
     assert fault.message.endswith(", got 16497")
+
+
+REPAIR = re.compile(
+    r"(?:: write|for example|without names, as in|for several depths write|and part: write) (.+)$"
+)
+"""The end of a message that shows how the wrong part is written."""
+
+
+@pytest.mark.usefixtures("more_blocks")
+@pytest.mark.parametrize("written", ["tied", "repeat", "each"])
+def test_a_repair_is_a_recipe_with_the_blocks_of_the_wrong_one(written: str):
+    words = {"tied": "tied", "repeat": "a repeat is", "each": "each "}[written]
+    repairs = [
+        (recipe, found[1])
+        for recipe, message in _wrongs()
+        for line in message.splitlines()
+        if re.search(rf"\^ +(?:expected )?{words}|inside {words}", line) and (found := REPAIR.search(line))
+    ]
+    assert len(repairs) >= 3
+    for recipe, repair in repairs:
+        parse(repair)
+        blocks, own = (set(re.findall(r"[a-z_]\w*", text)) for text in (repair, recipe))
+        assert blocks - {"choice", "each", "tied"} <= own or not own - {"choice", "each", "tied"}
