@@ -28,7 +28,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakSet
 
-from .errors import ActivememError, argument_fault, check_arguments, nearest_hint, printable
+from .errors import ActivememError, argument_fault, check_arguments, nearest_hint, printable, quoted
 from .inline_code import CELL, SCRIPT, UNSAVED, read_inline_code
 
 if TYPE_CHECKING:
@@ -607,18 +607,29 @@ def _registering(owner: str, code: str) -> Iterator[_Load]:
         if getattr(error, "code", "") == "model-field-missing-annotation":  # of pydantic, for `key = value`
             got = text.partition("`")[2].partition("`")[0]
             kind, text = "", f"expected a property, or a key with its type (name: type = value), got {got}"
-        raise PluginError(f"{owner}{_line_of(error, owner)}: {kind}{text}") from error
+        line, source = _place_of(error, owner)
+        if isinstance(error, SyntaxError) and source:  # its text has the file and the line as well
+            start = (error.offset or 1) - 1
+            stop = (error.end_offset or 0) - 1
+            shown = (error.text or "")[start : stop if stop > start else None].strip()
+            text = f"{error.msg}{f' at {shown!r}' if shown else ''}"
+        where = f", in {quoted(source)!r}" if source and kind else ""
+        raise PluginError(f"{owner}{line}: {kind}{text}{where}") from error
     finally:
         _loading.reset(before)
 
 
-def _line_of(error: BaseException, owner: str) -> str:
-    """Return `:12` if the plug-in failed in line 12 of its own file, and nothing if it failed elsewhere."""
+def _place_of(error: BaseException, owner: str) -> tuple[str, str]:
+    """Return where a plug-in failed in its own file: `:12`, and the source of this line.
+
+    Both are "" if it failed elsewhere.
+    """
     if isinstance(error, SyntaxError):
-        return f":{error.lineno}"
-    lines, frame = "", error.__traceback__
+        return f":{error.lineno}", (error.text or "").strip()
+    lines, source, frame = "", "", error.__traceback__
     while frame is not None:
-        if Path(frame.tb_frame.f_code.co_filename).name == owner:
-            lines = f":{frame.tb_lineno}"
+        file = frame.tb_frame.f_code.co_filename
+        if Path(file).name == owner:
+            lines, source = f":{frame.tb_lineno}", linecache.getline(file, frame.tb_lineno).strip()
         frame = frame.tb_next
-    return lines
+    return lines, source

@@ -237,3 +237,21 @@ def test_a_python_program_is_told_how_to_load_a_plug_in(tmp_path, monkeypatch):
         (note,) = caught.value.__notes__
         assert note.endswith(told)
         assert told not in str(caught.value)  # a command's user has another way
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("def f(x):\n    return x +* 2\n", "p.py:2: SyntaxError: invalid syntax at '*', in 'return x +* 2'"),
+        ("a = 1\nb = 'open\n", "p.py:2: SyntaxError: unterminated string literal (detected at line 2) at "),
+        ("import no_such_module\n", "p.py:1: ModuleNotFoundError: No module named 'no_such_module', in "),
+        ("def f():\n    return {}['key']\n\nf()\n", "p.py:2: KeyError: 'key', in \"return {}['key']\""),
+    ],
+)
+def test_an_error_of_a_plug_in_is_told_with_its_line_once(tmp_path, source, message):
+    path = tmp_path / "p.py"
+    path.write_text(source, encoding="utf-8")
+    with pytest.raises(PluginError) as error:
+        load_plugin(path)
+    assert str(error.value).startswith(message)
+    assert str(error.value).count("p.py") == 1

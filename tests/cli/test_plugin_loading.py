@@ -54,7 +54,7 @@ def test_a_broken_plug_in_that_is_asked_for_is_an_error(process, tiny):
     planned = process("study", "plan", tiny, *given)
     assert (planned.returncode, planned.stdout) == (2, "")
     broken, missing = planned.stderr.splitlines()
-    assert broken == "--plugin broken.py: broken.py:1: ZeroDivisionError: division by zero"
+    assert broken == "--plugin broken.py: broken.py:1: ZeroDivisionError: division by zero, in '1 / 0'"
     assert missing.startswith("--plugin missing.py: expected a plug-in at missing.py: ")
 
 
