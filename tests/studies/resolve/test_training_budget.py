@@ -16,13 +16,10 @@ from ...study_texts import study_text
 TASK = {"name": "mqar", "length": 16, "pairs": 2, "vocab": 16}
 
 
-def study(factors=None, task=TASK, **train):
+def study(factors=None, task=TASK, model=None, **train):
     given = {"curriculum": None, "steps_per_epoch": None, "batch_size": 4, "epochs": 2, **train}
-    return load_study(
-        study_text(
-            task=task, train=given, factors=factors or {"mixer": ["sa(heads=1, head_width=4)", "conv(k=3)"]}
-        )
-    )
+    factors = factors or {"mixer": ["sa(heads=1, head_width=4)", "conv(k=3)"]}
+    return load_study(study_text(task=task, train=given, model=model or {}, factors=factors))
 
 
 def test_tokens_are_turned_into_the_nearest_number_of_steps():
@@ -115,6 +112,14 @@ def test_editors_know_the_keys():
     assert '"flops"' in train
 
 
+GUESSES = {
+    "sampling": 0.1,
+    "task": {"name": "reverse_copy"},
+    "model": {"recipe": "seq2seq(gru, {decoder})"},
+    "factors": {"decoder": ["gru"]},
+}
+"""A model of two sequences, which alone reads its own guesses."""
+
 BEYOND = {
     "warmup": ({"schedule": {"warmup": 41}}, {"schedule": {"warmup": 40}}),
     "cooldown": (
@@ -139,6 +144,10 @@ BEYOND = {
         {"early_stopping": {"metric": "dev_loss", "patience": 2}},
     ),
     "average": ({"average": 0.99}, {"average": 0.9}),
+    "scheduled_sampling.double_every = 40": (
+        {**GUESSES, "scheduled_sampling": {"start": 0.01, "double_every": 40}},
+        {**GUESSES, "scheduled_sampling": {"start": 0.01, "double_every": 39}},
+    ),
 }
 """By the beginning of the note: settings that 4 epochs of 10 steps do not reach, and such that they do."""
 
