@@ -92,6 +92,9 @@ class Place(ABC):
     def check_writable(self, folders: Iterable[Path] = ()) -> None:  # noqa: B027 -- claims are checked in a bucket
         """Raise `StoreError` if this process cannot write a file at this location, or in these folders."""
 
+    def check_removable(self, folders: Iterable[Path], otherwise: str) -> None:  # noqa: B027 -- as above
+        """Raise `StoreError`, beginning with `otherwise`, if files in a folder cannot be removed."""
+
     def check_claims(self) -> None:  # noqa: B027 -- nothing to do in a folder
         """Raise `StoreError` if two processes could both create the same file at this location."""
 
@@ -166,6 +169,14 @@ class FolderPlace(Place):
         finally:
             with suppress(OSError):
                 probe.unlink()
+
+    def check_removable(self, folders: Iterable[Path], otherwise: str) -> None:
+        for each in sorted(folders):
+            if each.is_dir() and not os.access(each, os.W_OK | os.X_OK):
+                raise StoreError(
+                    f"{self.root}: {otherwise}, because this user may not remove files from {each}; "
+                    f"its owner{_owner(each)} can grant it (chmod g+rwx)"
+                )
 
     def get(self, path: Path) -> bytes:
         return read_regular(path)

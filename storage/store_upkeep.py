@@ -517,8 +517,8 @@ class StoreUpkeep:
         """
         quarantine = Quarantine(self._layout)
         damaged = [each for each in self._find_faults()[0] if each.kind is FindingKind.DAMAGED]
-        if damaged:
-            self._layout.place.check_writable({finding.path.parent for finding in damaged})
+        folders = {finding.path.parent for finding in damaged}
+        self._layout.place.check_removable(folders, "nothing is repaired")
         for finding in damaged:
             quarantine.move(finding.path, finding.reason)
         return self._relative(damaged)
@@ -548,8 +548,8 @@ class StoreUpkeep:
                 now = store_time(layout.place)
         found = find_leftovers(Quarantine(layout, dry=True), now)
         if not dry:
-            if found:
-                layout.place.check_writable({leftover.path.parent for leftover in found})
+            folders = {folder for leftover in found for folder in (leftover.path, leftover.path.parent)}
+            layout.place.check_removable(folders, "nothing is removed")
             layout.place.delete(*(leftover.path for leftover in found))
         return self._relative(found)
 

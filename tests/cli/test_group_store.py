@@ -118,3 +118,63 @@ def test_a_folder_that_takes_no_output_names_the_option(run, tiny, forbid, comma
     Path("elsewhere").mkdir()
     out = "elsewhere/" if command[0] == "curve" else "elsewhere/a.html"
     assert run(*command, tiny, "--out", out).exit_code == 0
+
+
+@pytest.fixture
+def damaged(tiny):
+    """Return a store with a damaged row, and a checkpoint that nothing uses."""
+    store = make_partial_store(tiny)
+    ended, damaged = store.trials()["trial"].to_list()[:2]
+    (row,) = (store.root / "trials" / "tiny").glob(f"{damaged}-*")
+    row.write_bytes(row.read_bytes()[:100])
+    leftover = store.files.checkpoint_dir(ended) / "state.pt.damaged"
+    leftover.parent.mkdir(parents=True)
+    leftover.write_bytes(bytes(2000))
+    os.utime(leftover, (0, 0))
+    return store
+
+
+def contents(root):
+    return {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("command", ["check", "repair", "clean"])
+@pytest.mark.parametrize("folder", ["trials", "trials/tiny", "metrics", "checkpoints", "unfinished"])
+def test_a_store_with_a_folder_that_may_not_be_entered_is_neither_repaired_nor_cleaned(
+    run, damaged, forbid, command, folder
+):
+    closed = damaged.root / folder
+    before = contents(damaged.root)
+    forbid(closed, *closed.rglob("*"))
+    done = run("store", command)
+    fault = f"{closed}: no permission to enter this folder; its owner can grant it (chmod g+rx)\n"
+    assert (done.exit_code, done.stdout, done.stderr) == (2, "", fault)
+    for path, data in before.items():
+        assert path.is_file()
+        assert path.is_relative_to(closed) or path.read_bytes() == data
+
+
+@pytest.mark.parametrize(
+    ("command", "folder"), [("repair", "trials/tiny"), ("clean", "checkpoints"), ("clean", "leftover")]
+)
+def test_files_in_a_folder_of_another_owner_stay_and_the_folder_is_named(
+    run, damaged, monkeypatch, command, folder
+):
+    (leftover,) = (damaged.root / "checkpoints").iterdir()
+    closed = leftover if folder == "leftover" else damaged.root / folder
+    real_access = os.access
+
+    def access(path, mode):
+        is_closed = Path(path).absolute() == closed.absolute()
+        return not (is_closed and mode & os.W_OK) and real_access(path, mode)
+
+    monkeypatch.setattr(os, "access", access)
+    before = contents(damaged.root)
+    done = run("store", command)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"results: nothing is {'repaired' if command == 'repair' else 'removed'}, because this user may not "
+        f"remove files from {closed}; its owner, {closed.owner()}, can grant it (chmod g+rwx)\n"
+    )
+    assert contents(damaged.root) == before
+    assert run("store", "check").exit_code == 1  # which needs no permission to write
