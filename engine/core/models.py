@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save
 from torch import Tensor
 
@@ -26,7 +26,7 @@ from ...errors import ActivememError, quoted
 from ...grammar import ModelConfig, analyse
 from ...grammar.analysis.analyse import count_parameters
 from ...plugins import is_inline, loading_advice
-from ...storage.checksums import add_model_checksum, encode_metadata, read_model
+from ...storage.checksums import METADATA_KEY, add_model_checksum, encode_metadata, read_model
 from ...storage.errors import DamagedError, UnreadableError, describe_faults
 from ...storage.files import replacing
 from ...studies.resolve.costs import gains_from_bf16
@@ -246,6 +246,11 @@ def read_model_file(path: Path) -> ModelFile:
     except FileNotFoundError as error:
         raise ModelFileError(f"{path}: expected a model's file, got none") from error
     except DamagedError as error:
+        if _is_foreign(path):
+            named = "activemem model list STUDY shows a study's models"
+            raise ModelFileError(
+                f"{path}: expected a trained model of activemem, got another file; {named}"
+            ) from error
         mend = "activemem store repair, then activemem study run, trains a model of a store again"
         raise ModelFileError(f"{path}: {error}; {mend}") from error
     except UnreadableError as error:
@@ -270,6 +275,15 @@ def read_model_file(path: Path) -> ModelFile:
             else f"expected a trained model, got other values: {error}"
         )
         raise ModelFileError(f"{path}: {message}") from error
+
+
+def _is_foreign(path: Path) -> bool:
+    """Return whether another program wrote a file that is no sound model."""
+    try:
+        with safe_open(path, "pt") as file:
+            return METADATA_KEY not in (file.metadata() or {})
+    except (OSError, SafetensorError):  # no file of tensors, unless its first bytes changed
+        return path.suffix != ".safetensors"
 
 
 def _plugins(description: Mapping[str, Any]) -> str:

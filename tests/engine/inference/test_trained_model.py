@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save
 
 from activemem import ActivememError, analyse, load_model, open_study, run_study
 from activemem.engine import DataError, Machine
@@ -167,6 +168,25 @@ def test_damaged_weights_are_reported_with_the_commands_that_mend_them(language_
     (tmp_path / "model.safetensors").write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
     with golden.raises(ActivememError):
         load_model(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("table.csv", b"text,label\na,b\n"),
+        ("empty.pt", b""),
+        ("other.safetensors", save({"weight": torch.zeros(3)})),
+        ("other.bin", save({"weight": torch.zeros(3)}, {"format": "pt"})),
+    ],
+)
+def test_a_file_of_another_program_is_not_called_damaged(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ActivememError) as error:
+        load_model(tmp_path / name)
+    assert str(error.value) == (
+        f"{tmp_path / name}: expected a trained model of activemem, got another file; "
+        "activemem model list STUDY shows a study's models"
+    )
 
 
 def test_a_trained_model_and_an_analysis_show_what_they_are(language_model):
