@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date, time
+from typing import TYPE_CHECKING
 
-from .output import SCHEMA, print_stdout
+from .output import SCHEMA
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def print_json(*results: object, **others: object) -> None:
     """Write the fields of results, and other values by name, as one JSON object after the schema version."""
-    text = json.dumps(_page(results, others), indent=2, ensure_ascii=False)
-    # no control character may reach a terminal; JSON can express each as an escape
-    escaped = (c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text)
-    print_stdout("".join(escaped))
+    for piece in json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(_page(results, others)):
+        # no control character may reach a terminal; JSON can express each as an escape
+        escaped = (c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in piece)
+        sys.stdout.write(piece if piece.isprintable() else "".join(escaped))
+    print()
 
 
 def print_json_line(result: object) -> None:
     """Write a command's result to standard output at once, as a line of JSON."""
-    print(json.dumps(_page((result,), {})), flush=True)
+    print("".join(json.JSONEncoder().iterencode(_page((result,), {}))), flush=True)
 
 
 def _page(results: tuple[object, ...], others: Mapping[str, object]) -> dict[str, object]:
@@ -66,7 +72,7 @@ def as_json(value: object) -> object:  # noqa: PLR0911, PLR0912 -- a case for ea
         case Table():
             return as_json(list(iter_records(value)))
         case pl.DataFrame():
-            return as_json(value.to_dicts())
+            return _Rows(value)
         case list() | tuple() | set() | frozenset():
             return list(map(as_json, value))
         case _ if is_dataclass(value):
@@ -80,3 +86,17 @@ def as_json(value: object) -> object:  # noqa: PLR0911, PLR0912 -- a case for ea
 def _fields(result: object) -> dict[str, object]:
     assert is_dataclass(result), "a result has fields"
     return {each.name: as_json(getattr(result, each.name)) for each in fields(result)}
+
+
+class _Rows(list[object]):
+    """The rows of a frame as plain data. Each is made when it is written, which takes little memory."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        super().__init__()
+        self._frame = frame
+
+    def __len__(self) -> int:
+        return self._frame.height
+
+    def __iter__(self) -> Iterator[object]:
+        return map(as_json, self._frame.iter_rows(named=True))

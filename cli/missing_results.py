@@ -211,7 +211,11 @@ def note_old_values(study: Study, store: Store) -> None:
 
 
 def require_results(results: reporting.StudyResults, kind: str, verb: str) -> None:
-    """End the command `kind verb` with status 1 if a store has no outcome of a study."""
+    """End the command `kind verb` with status 1 if a store has no outcome of a study.
+
+    Otherwise print notes on values that are old or missing.
+    """
     if note_missing_results(results):
         note_other_settings(results, kind, verb)
         raise typer.Exit(EXIT_FAILED)
+    note_old_values(results.study, results.store)

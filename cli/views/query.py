@@ -17,6 +17,9 @@ from ...studies.schema.factors import one_line
 from ...studies.text.units import plural, side_by_side, truncate
 from ..output import output_width
 
+MAX_SHOWN = 1000
+"""The maximum number of rows in aligned columns."""
+
 _MAX_TEXT_WIDTH = 48
 """The width to which texts are cropped in columns."""
 
@@ -29,9 +32,13 @@ def format_answer(answer: pl.DataFrame, text_format: Literal["rich", "markdown",
         except pl.exceptions.ComputeError as error:
             raise QueryError(f"CSV: {error}") from error
     if text_format == "rich":  # columns that do not fit the width follow below
-        blocks = side_by_side([_column(each) for each in answer], width=output_width())
+        first = answer.head(MAX_SHOWN)
+        blocks = side_by_side([_column(each) for each in first], width=output_width())
         shown = ["\n".join(block) + "\n" for block in blocks]
-        return "\n".join([*shown, f"({plural(answer.height, 'row')})", ""])
+        more = f"; the first {MAX_SHOWN:,} are shown, --format csv prints all" * (
+            first.height < answer.height
+        )
+        return "\n".join([*shown, f"({plural(answer.height, 'row')}{more})", ""])
     sides = ["--:" if series.dtype.is_numeric() else ":--" for series in answer]
     names = map(escape, answer.columns)
     rows = [names, sides, *((escape(_text(value)) for value in row) for row in answer.iter_rows())]

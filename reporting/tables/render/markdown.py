@@ -63,5 +63,7 @@ def _cell(cell: Cell) -> str:
 
 def escape(text: str) -> str:
     """Return a text on one line so that Markdown shows it as it is, without list, link, cell or markup."""
+    if text.isalnum():
+        return text
     escaped = _SPECIAL.sub(lambda match: f"{match[0][:-1]}\\{match[0][-1]}", " ".join(text.split("\n")))
     return "".join(_ENTITIES.get(char, char) for char in escaped)

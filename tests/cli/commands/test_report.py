@@ -3,6 +3,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 from contextlib import suppress
 from pathlib import Path
 from statistics import mean, stdev
@@ -56,6 +57,20 @@ def test_nothing_is_written_of_a_store_without_results(run, command, golden):
     assert (result.exit_code, result.stdout, list(Path().iterdir())) == (1, "", [])
     golden(result.stderr)
     assert str(Path(command[-1] if "--results" in command else "results").resolve()) in result.stderr
+
+
+@pytest.mark.parametrize("command", ["report build", "curve render"])
+def test_a_store_that_was_copied_without_its_metrics_is_named(run, tiny, command):
+    chosen = 'select = { mixer = "conv(k=3)", task = "not" }'
+    curve = f'[[curve]]\nname = "c"\nkind = "line"\nvalue = "loss"\nx = "epoch"\n{chosen}\n'
+    Path(tiny).write_text(f"{Path(tiny).read_text(encoding='utf-8')}\n{curve}", encoding="utf-8")
+    store = make_partial_store(tiny)
+    said = "the metrics of tiny by epoch are not in"
+    assert said not in run(*command.split(), tiny).stderr
+    shutil.rmtree(store.root / "metrics")
+    result = run(*command.split(), tiny)
+    assert result.exit_code == 0
+    assert said in result.stderr
 
 
 def test_a_file_whose_name_says_something_else_is_refused(run, tiny):

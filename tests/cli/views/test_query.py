@@ -77,6 +77,18 @@ def test_an_answer_as_markdown_json_and_csv(run, tiny):
     ]
 
 
+def test_of_many_rows_people_see_the_first_and_programs_all(run, tiny):
+    make_partial_store(tiny)
+    sql = "SELECT a.seed FROM trials a CROSS JOIN trials b CROSS JOIN trials c CROSS JOIN trials d"
+    lines = run("study", "query", sql).stdout.splitlines()
+    rows = json.loads(run("study", "query", sql, "--json").stdout)["rows"]
+    assert len(rows) > 1000
+    assert lines[-1] == f"({len(rows):,} rows; the first 1,000 are shown, --format csv prints all)"
+    assert len(lines) < 1010
+    for form, head in (("csv", 1), ("markdown", 2)):
+        assert len(run("study", "query", sql, "--format", form).stdout.splitlines()) == len(rows) + head
+
+
 def test_json_has_times_as_text_and_no_number_that_json_lacks(run, tiny):
     make_partial_store(tiny)
     result = run(
