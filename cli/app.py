@@ -7,6 +7,7 @@ import sys
 from contextlib import suppress
 from dataclasses import asdict
 from errno import EACCES
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -108,7 +109,7 @@ class _Program(_CommandGroup):
 def _loading_fault(error: MemoryError | ImportError) -> str:
     """Return what stands in the way of a command that cannot load what it needs."""
     if isinstance(error, MemoryError):
-        return "this process has no memory left; give it more (ulimit -v shows its limit)"
+        return str(error) or "this process has no memory left; give it more (ulimit -v shows its limit)"
     if isinstance(error, ModuleNotFoundError):
         return f"the module {error.name} is missing: pip install {(error.name or '').partition('.')[0]}"
     return f"a library cannot be loaded ({error}); if memory is limited, raise the limit (ulimit -v shows it)"
@@ -161,28 +162,49 @@ def activemem(
     context.meta[_REPORTED] = broken_plugins()
 
 
-_NEEDED_GB = 2
-"""The address space that torch, Polars and their threads need before anything trains."""
+_NEEDED_GB = {"numpy": 1.5, "polars": 1.5, "pyarrow": 1.5, "torch": 2.0}
+"""The address space that libraries and their threads need before anything is read or trained."""
 
 
-def _note_memory_limit() -> None:
-    """Say if the address space is too small, since libraries then end the process in their own words."""
+class _LimitedImports:
+    """An importer that refuses libraries that would end the process in their own words.
+
+    They do so where they get no more address space. `limit` is the number of bytes that the process may use.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._gb = limit / (1 << 30)
+
+    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
+        """Return a specification that cannot be loaded, or None for a library that has enough memory."""
+        return ModuleSpec(name, self) if _NEEDED_GB.get(name, 0.0) > self._gb else None  # pyright: ignore[reportArgumentType]
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Raise MemoryError. Other libraries may ask whether this one exists, but not load it."""
+        raise MemoryError(
+            f"this process may use {self._gb:.1f} GB of address space, and this command needs "
+            f"{_NEEDED_GB[spec.name]:g} GB for {spec.name}: raise the limit (ulimit -v unlimited)"
+        )
+
+    def exec_module(self, _: object) -> None:
+        """Do nothing, since no module was created."""
+
+
+def _refuse_large_libraries() -> None:
+    """Let commands end with a message where the address space is too small for a library."""
     with suppress(ImportError):  # of Windows
         import resource
 
         limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-        if limit != resource.RLIM_INFINITY and limit < _NEEDED_GB << 30:
-            print_stderr(
-                f"note: this process may use {limit / (1 << 30):.1f} GB of address space (ulimit -v), "
-                f"and most commands need {_NEEDED_GB} GB"
-            )
+        if limit != resource.RLIM_INFINITY:
+            sys.meta_path.insert(0, _LimitedImports(limit))  # pyright: ignore[reportArgumentType]
 
 
 def main() -> None:
     """Run the command line."""
     replace_unencodable()
     logging.basicConfig(handlers=[LogHandler()], format="%(message)s")
-    _note_memory_limit()
+    _refuse_large_libraries()
     try:
         command_line()
     except KeyboardInterrupt:  # Ctrl-C before the command begins, which handles its own
