@@ -228,8 +228,12 @@ def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
         longest, room = max(len(row[0]) for row in rows), width - sum(widths) - gap * len(widths) - 2
         if longest <= room:
             break
-    has_room = room >= min(longest, _MIN_LABEL_WIDTH)
-    labels = _labels([row[0] for row in rows], room if has_room else width - 2)
+    texts = [row[0] for row in rows]
+    labels, alone = _labels(texts, max(room, 1)), _labels(texts, width - 2)
+    # labels are cut only if they are too long for a line of their own
+    is_cut, stays_cut = (any("…" in label for label in each) for each in (labels, alone))
+    has_room = room >= min(longest, _MIN_LABEL_WIDTH) and (stays_cut or not is_cut)
+    labels = labels if has_room else alone
     heading = ""
     for label, (_, *others), at in zip(labels, rows, ["", *(model.at for model in shown)], strict=True):
         if at != heading:

@@ -41,9 +41,9 @@ def render(table: Table, *, width: int = 80, ansi: bool = False, notes: bool = T
 
     Its remarks are below it, and its `notes` if requested.
 
-    A wider table is split by columns. If this avoids splits, row names leave out arguments that all uses of a
-    block share. `ansi` adds bold for the best and faint for the published numbers; without it the best is
-    between asterisks.
+    A wider table is split by columns. If this avoids splits or longer lines, row names leave out arguments
+    that all uses of a block share. `ansi` adds bold for the best and faint for the published numbers; without
+    it the best is between asterisks.
     """
     lines = wrap(table.caption, width)
     lines += _body(table, width, ansi=ansi) if table.rows else [""]
@@ -73,7 +73,14 @@ def _body(table: Table, width: int, *, ansi: bool) -> list[str]:
         names = [" " * INDENT * bool(group) + row for group, row in zip(groups, rows, strict=True)]
         name_width = max(map(len, (table.corner, *groups, *names)))
         layouts.append((names, name_width, _blocks(columns, width - INDENT - name_width)))
-    names, name_width, blocks = shown = min(layouts, key=lambda layout: len(layout[2]))
+
+    def rank(layout: tuple[list[str], int, list[list[TextColumn]]]) -> tuple[bool, int]:
+        _, name_width, blocks = layout
+        # a block has at least one column, and so may still be too wide
+        widest = max(sum(GAP + each for each in _widths(block)) for block in blocks)
+        return INDENT + name_width + widest > width, len(blocks)
+
+    names, name_width, blocks = shown = min(layouts, key=rank)
     lines = [line for block in blocks for line in ("", *_lines(table, names, name_width, block))]
     lines.append("")
     if shown is not layouts[0]:

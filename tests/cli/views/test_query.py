@@ -101,7 +101,7 @@ def test_a_query_that_cannot_be_answered_is_reported(run, tiny):
     make_partial_store(tiny)
     result = run("study", "query", "SELECT * FROM trial")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "query: relation 'trial' was not found\n"
+    assert result.stderr == "query: unknown table 'trial'; nearest: trials\n"
 
 
 def test_a_second_store_is_refused(run, tiny):

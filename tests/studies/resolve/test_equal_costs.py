@@ -135,6 +135,22 @@ def test_the_plan_shows_both_residuals_of_two_costs(width: int, tmp_path: Path) 
     assert "the flops and parameters" in text
 
 
+@pytest.mark.parametrize("width", range(64, 92, 4))
+def test_the_plan_cuts_no_name_that_fits_into_a_line(width: int, tmp_path: Path) -> None:
+    names = ["attention", "convolution", "attention + convolution"]
+    text = study_text(
+        study={"match": ["flops", "parameters"], "baseline": {"mixer": "{attention}", "filter": 64}}
+        | {"tolerance": 0.9},
+        model={"recipe": "2 * ({mixer} >> ff({filter}))"},
+        task={"name": "reverse"},
+        recipes={"attention": "sa(heads=2, head_width=4)", "convolution": "conv(k=3)"},
+        factors={"mixer": ["{attention}", "{convolution}", "{attention} + {convolution}"]},
+    )
+    lines = format_plan(make_plan(load_study(text), Store(tmp_path)), width=width).splitlines()
+    for name in names:
+        assert any(f"{line}  ".startswith(f"  {name}  ") for line in lines), lines
+
+
 @pytest.mark.parametrize("first", ["mixer", "task"])
 def test_the_plan_has_the_models_of_each_task_whose_sizes_differ_there(first: str, tmp_path: Path) -> None:
     tasks = [

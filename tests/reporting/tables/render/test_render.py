@@ -181,6 +181,21 @@ def test_rows_lose_arguments_where_that_makes_fewer_groups(tables: dict[str, Tab
     assert "  In full: sa(heads=4), conv(k=20), cgru(k=9)." in narrow
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_rows_lose_arguments_where_the_lines_are_too_wide_whatever_the_number_of_columns(
+    tables: dict[str, Table], count: int
+) -> None:
+    long = "gla(heads=4, head_width=16, head_norm=rms, output_gate=silu)"
+    rows = (long, "conv(k=20)", f"conv(k=20) + {long}", "cgru(k=9)")
+    whole = tables["one-seed"]
+    made = replace(
+        whole, rows=rows, columns=whole.columns[:count], cells=tuple(line[:count] for line in whole.cells)
+    )
+    lines = rich.render(made, width=80).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sum(line.startswith("  conv + gla  ") for line in lines) == 1
+
+
 def test_columns_are_parted_at_their_headings_and_evenly(tables: dict[str, Table]) -> None:
     first = next(iter(tables["everything"].cells[0]))
     made = replace(
