@@ -53,7 +53,7 @@ def decided(
         paired_test(
             differences=differences,
             region=(0.0, math.inf),
-            rounding_sd=0.0,
+            rounding=0.0,
             test=test,
             complete=True,
             pool=pooled_variance(cells),
@@ -93,7 +93,7 @@ def decided_at(rng: np.random.Generator, most: int, spread: list[float], effect:
         test = paired_test(
             differences={seed: cells[first][seed] - cells[second][seed] for seed in range(count)},
             region=(0.0, math.inf),
-            rounding_sd=0.0,
+            rounding=0.0,
             test="pooled",
             complete=True,
             pool=pooled_variance(cells),

@@ -144,7 +144,7 @@ class CheckedComparison:
             differences={seed: low for seed, (low, _) in ends.items()},
             highest={seed: high for seed, (_, high) in ends.items()} if is_censored else None,
             region=self.comparison.accepted_range(self.difference.step),
-            rounding_sd=math.sqrt(self.difference.rounding),
+            rounding=self.difference.rounding,
             test=spec.test,
             complete=not self.gaps,
             exact=bool(self.cells) and all(cell.quantity.metric in ANALYTIC_COSTS for cell in self.cells),

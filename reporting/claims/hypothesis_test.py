@@ -37,7 +37,7 @@ from ..statistics.estimates import (
     t_quantile,
     t_test_p,
 )
-from ..statistics.pooled_differences import Pool, own_or_pooled, permutation_decides
+from ..statistics.pooled_differences import Pool, larger_variance, permutation_decides
 from ..statistics.speedup import bounds_of_mean
 
 
@@ -120,7 +120,7 @@ def paired_test(
     *,
     differences: Mapping[int, float],
     region: tuple[float, float],
-    rounding_sd: float,
+    rounding: float,
     test: Test,
     complete: bool,
     highest: Mapping[int, float] | None = None,
@@ -138,7 +138,7 @@ def paired_test(
     has the lowest possible values, and `highest` the highest. If both sides are `at_bound`, equal values are
     taken as proven, and no more can be shown.
 
-    `rounding_sd` is the standard deviation from rounding alone, and `pool` the variance of all comparable
+    `rounding` is the variance from rounding alone, and `pool` the variance of all comparable
     cells. `family` is the number of comparisons of the claim, and `alpha` the level of one look at all of
     them. Costs that are computed, not measured, are `exact`: one value is enough. Unless the seeds are
     `complete`, nothing is decided.
@@ -149,31 +149,30 @@ def paired_test(
     )
     has_mean = bool(values) and not ties and highest is None and not any(map(math.isinf, values))
     if has_mean:
-        effect, own = mean(values), sample_sd(values)
+        effect, own = mean(values), larger_variance(values, None, rounding)
         found = replace(found, effect=effect, inside=low < effect < high)
         if own is not None and not at_bound:
-            found = replace(found, spread=max(own, rounding_sd), degrees=found.n - 1.0)
+            found = replace(found, spread=math.sqrt(own.variance), degrees=own.degrees)
     if at_bound:
         found = replace(found, p=1.0 - found.inside)
     elif not has_mean or (test == "wilcoxon" and not exact):
         found = _by_ranks(found, None if highest is None else tuple(highest.values()), ties)
     elif test == "t" or (test == "pooled" and not permutation_decides(found.n, family, alpha)):
-        found = _by_t(found, pool if test == "pooled" else None)
+        found = _by_t(found, pool if test == "pooled" else None, rounding)
     else:
         found = _by_permutation(found)
     p = 0.0 if exact and values else found.p
     return replace(found, p=p if complete else 1.0, is_certain=exact or (at_bound and found.inside))
 
 
-def _by_t(found: PairedTest, pool: Pool | None) -> PairedTest:
+def _by_t(found: PairedTest, pool: Pool | None, rounding: float) -> PairedTest:
     """Test a mean with its own spread, or with that of the pool if it is larger."""
     method: Test = "t" if pool is None else "pooled"
-    if found.effect is None or found.spread is None or found.degrees is None:
+    variance = larger_variance(found.values, pool, rounding)
+    if found.effect is None or found.spread is None or variance is None:
         return replace(found, method=method)
-    spread, degrees, own = found.spread, found.degrees, None
-    if pool is not None:
-        variance, degrees = own_or_pooled(spread**2, found.n, pool)
-        spread, own = math.sqrt(variance), sample_sd(found.values)
+    spread, degrees = math.sqrt(variance.variance), variance.degrees
+    own = None if pool is None else sample_sd(found.values)
     # inside, the mean must differ from both ends, and the nearest one has the largest p
     distance, error = min(abs(found.effect - end) for end in found.region), spread / math.sqrt(found.n)
     p = t_test_p(distance / error, degrees) if error else float(not distance)

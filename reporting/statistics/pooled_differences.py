@@ -3,11 +3,9 @@
 With three seeds a permutation test cannot reach 0.05, and a paired t test has two degrees of freedom.
 Similarly trained cells have similar variances. So the variance of a difference is pooled over all pairs of
 cells with any variance. Cells without variance do not count: three lengths of 7 do not show that lengths
-never vary. If one comparison varies more than the pooled variance, the largest variance is used for all. This
-keeps the rate of false findings below its level if some cells vary three times as much as others. With two or
-three seeds and 20 times as much, the rate exceeds it. A comparison of a claim is not corrected for others. It
-takes the larger of the pooled variance and its own, and its own has fewer degrees of freedom.
-`bench/false_findings.py` simulates tables, `bench/verdicts.py` claims.
+never vary. `larger_variance` is the one rule of tables, claims and speedups: each comparison takes the larger
+of the pooled variance and its own, which has fewer degrees of freedom. `bench/false_findings.py` simulates
+tables, `bench/verdicts.py` claims.
 """
 
 from __future__ import annotations
@@ -36,10 +34,7 @@ def permutation_decides(n: int, tests: int, alpha: float = 1.0) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """The variance of a difference between two cells with the same seed.
-
-    It is estimated from all cells, with `degrees` degrees of freedom.
-    """
+    """The variance of a difference between two cells with the same seed, and its degrees of freedom."""
 
     variance: float
     degrees: int
@@ -106,15 +101,19 @@ def _centred(values: Sequence[float]) -> list[float]:
     return [value - middle for value in values]
 
 
-def own_or_pooled(own: float, n: int, pool: Pool) -> tuple[float, float]:
-    """Return the larger of two variances, own or pooled, with its degrees of freedom.
+def larger_variance(differences: Sequence[float], pool: Pool | None, rounding: float = 0.0) -> Pool | None:
+    """Return the variance that tests a comparison: the larger of its own and the pooled one.
 
-    The comparison has n pairs. If its own variance is larger, the pooled degrees of freedom fall with the
-    square of the ratio of both variances, but not below n − 1.
+    Its own is the sample variance of its `differences`, and at least `rounding`, the variance of rounding
+    alone: seeds of equal values do not prove that the next one is equal. It has Welch's degrees of freedom,
+    which are n − 1 for n paired differences. Return None for fewer than two, whose variance is unknown.
     """
-    if own <= pool.variance:
-        return pool.variance, pool.degrees
-    return own, max(n - 1.0, pool.degrees * (pool.variance / own) ** 2)
+    if len(differences) < 2:
+        return None
+    own = max((sample_sd(differences) or 0.0) ** 2, rounding)
+    if pool is not None and own <= pool.variance:
+        return pool
+    return Pool(variance=own, degrees=len(differences) - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,29 +154,30 @@ def differences_between(
     if counts and permutation_decides(min(counts), len(counts)):
         return [_difference(found, None) if found else None for found in paired]
     pool = pooled_variance(cells)
-    own = max((sample_sd(each) or 0.0 for each in paired), default=0.0) ** 2
-    variance = _beyond_rounding(max(pool.variance if pool else 0.0, own, 2 * step**2 / 12), cells)
-    degrees = pool.degrees if pool else max((count - 1 for count in counts), default=0)
-    if not variance or not degrees:
-        return [Difference(mean=mean(found), n=len(found)) if found else None for found in paired]
-    pool = Pool(variance=variance, degrees=degrees)
-    return [_difference(found, pool) if found else None for found in paired]
+    tested: list[Difference | None] = []
+    for found in paired:
+        variance = larger_variance(found, pool, 2 * step**2 / 12)
+        if variance is not None and _beyond_rounding(variance.variance, cells):
+            tested.append(_difference(found, variance))
+        else:
+            tested.append(Difference(mean=mean(found), n=len(found)) if found else None)
+    return tested
 
 
-def _difference(pairs: Sequence[float], pool: Pool | None) -> Difference:
-    """Test the mean of differences: by a t test with the variance of the pool, or without one by permutation.
+def _difference(pairs: Sequence[float], variance: Pool | None) -> Difference:
+    """Test the mean of differences: by a t test with this variance, or without one by permutation.
 
     The 95 % interval has the same variance, or that of the pairs.
     """
     middle, n = mean(pairs), len(pairs)
-    degrees = n - 1 if pool is None else pool.degrees
-    error = (sample_sd(pairs) or 0.0) / math.sqrt(n) if pool is None else math.sqrt(pool.variance / n)
+    degrees = n - 1 if variance is None else variance.degrees
+    error = (sample_sd(pairs) or 0.0 if variance is None else math.sqrt(variance.variance)) / math.sqrt(n)
     return Difference(
         mean=middle,
         n=n,
         half_width=error * t_quantile(0.95, degrees) or None,
-        p=paired_p(pairs) if pool is None else t_test_p(middle / error, degrees),
+        p=paired_p(pairs) if variance is None else t_test_p(middle / error, degrees),
         error=error or None,
         degrees=degrees,
-        is_permuted=pool is None,
+        is_permuted=variance is None,
     )

@@ -21,7 +21,7 @@ from typing import Literal
 
 from ...studies.catalog.metrics import format_number
 from .estimates import LEVEL, mean, sample_sd, t_quantile
-from .pooled_differences import Pool, own_or_pooled, pooled_variance
+from .pooled_differences import Pool, larger_variance, pooled_variance
 
 FIRST_SENTENCE = "A target counts as reached at the first evaluation that meets it."
 """The sentence below costs of reaching a target."""
@@ -164,12 +164,9 @@ def speedups(cells: Sequence[TargetCosts], baseline: int) -> list[SpeedupEstimat
 def _estimated(differences: Sequence[float], pool: Pool | None, rounding: float) -> SpeedupEstimate:
     """Return a speedup from each seed's difference of log costs, with a variance of at least `rounding`."""
     n, middle = len(differences), mean(differences)
-    variance, degrees = max((sample_sd(differences) or 0.0) ** 2, rounding), n - 1.0
-    if pool is not None:
-        variance, degrees = own_or_pooled(variance, n, pool)
-    if degrees < 1:
+    if (variance := larger_variance(differences, pool, rounding)) is None:
         return SpeedupEstimate(value=math.exp(middle), n=n)
-    half = t_quantile(LEVEL, degrees) * math.sqrt(variance / n)
+    half = t_quantile(LEVEL, variance.degrees) * math.sqrt(variance.variance / n)
     return SpeedupEstimate(
         value=math.exp(middle), n=n, low=math.exp(middle - half), high=math.exp(middle + half)
     )

@@ -59,8 +59,8 @@ class ColumnTests:
     """The tests of differences between the cells of one column.
 
     `tested` has the difference of each pair of cells, the first minus the second. `families` is the number of
-    groups with their own pooled variance. `detectable` are the differences that are detected with a power of
-    80 % in each family; empty if unknown. `best` are the bold cells, the best first; empty for differences
+    groups with their own pooled variance. `detectable` are the differences that the comparisons detect with a
+    power of 80 %; empty if unknown. `best` are the bold cells, the best first; empty for differences
     from baselines.
     """
 
@@ -113,12 +113,12 @@ def _test_pairs(made: TableCells, metric: Metric, families: Iterable[Sequence[Ce
     }
     column = ColumnTests(metric=metric, tested=tested, families=len(found))
     level = SIGNIFICANCE_LEVEL / max(1, column.tests)
-    errors = (
-        [(each.error, each.degrees) for each in family if each and each.error and each.degrees]
-        for family in found
-        if not any(each and each.is_permuted for each in family)
-    )
-    return replace(column, detectable=tuple(detectable(*max(each), level) for each in errors if each))
+    errors = {
+        (each.error, each.degrees)
+        for each in known.values()
+        if each.error and each.degrees and not each.is_permuted
+    }
+    return replace(column, detectable=tuple(detectable(*each, level) for each in sorted(errors)))
 
 
 def _differences_sentences(columns: Sequence[ColumnTests], baseline: str) -> tuple[list[str], list[str]]:
@@ -147,7 +147,7 @@ def _test_rule(tested: Sequence[ColumnTests], over: str, article: str, noun: str
     degrees = sorted({each.degrees for each in found if each.degrees is not None and not each.is_permuted})
     how = "paired permutation test"
     if degrees:
-        variance = f"the variance pooled over {over}, or that of the comparison that varies most if larger"
+        variance = f"the larger of the variance pooled over {over} and a comparison's own"
         how = f"t with {variance}, {degrees_of_freedom(degrees)}"
         if any(each.is_permuted for each in found):
             how += ", or a paired permutation test with enough seeds"

@@ -141,7 +141,7 @@ def test_uncensored_targets_are_compared_as_any_other_metric(tmp_path):
 def bounded(ends, region=(-math.inf, 0.0)):
     lows, highs = (dict(enumerate(side)) for side in zip(*ends, strict=True))
     return paired_test(
-        differences=lows, highest=highs, region=region, rounding_sd=0, test="pooled", complete=True
+        differences=lows, highest=highs, region=region, rounding=0, test="pooled", complete=True
     )
 
 

@@ -217,7 +217,7 @@ def test_adding_until_decided_is_wrong_no_more_often_than_its_level():
             paired_test(
                 differences=dict(enumerate(ends[:count])),
                 region=(0.0, np.inf),
-                rounding_sd=0.0,
+                rounding=0.0,
                 test="t",
                 complete=True,
             )

@@ -516,7 +516,7 @@ def test_where_nothing_is_true_a_claim_says_something_wrong_in_no_more_than_five
             paired_test(
                 differences={seed: chance.gauss(0, 1) for seed in range(3)},
                 region=(0.0, math.inf),
-                rounding_sd=0.0,
+                rounding=0.0,
                 test="t",
                 complete=True,
             )
@@ -573,7 +573,7 @@ def test_nothing_is_advised_where_both_sides_diverged_with_every_seed():
 
 def infinite_test(differences, region=(-math.inf, 0.0), test="pooled"):
     return paired_test(
-        differences=dict(enumerate(differences)), region=region, rounding_sd=0.0, test=test, complete=True
+        differences=dict(enumerate(differences)), region=region, rounding=0.0, test=test, complete=True
     )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy
 
+from activemem.reporting.claims.hypothesis_test import paired_test
 from activemem.reporting.statistics.estimates import holm_adjusted
 from activemem.reporting.statistics.pooled_differences import differences_between, pooled_variance
 
@@ -42,32 +43,52 @@ def test_one_comparison_is_a_paired_t_test(drawn):
     assert (found.mean - found.half_width, found.mean + found.half_width) == pytest.approx((low, high))
 
 
-def test_the_variance_of_several_cells_is_pooled_or_the_largest(drawn):
-    base, *others = values(drawn)
-    found = differences_from(base, others)
-    residual, freedom = residual_variance(drawn)
-    own = max(np.var(row - drawn[0], ddof=1) for row in drawn[1:])
-    assert own > 2 * residual
-    assert {each.degrees for each in found} == {freedom}
-    assert [each.error for each in found] == pytest.approx([(own / 4) ** 0.5] * len(found))
-    drawn[1:] = drawn[1:].mean(1, keepdims=True) + drawn[:1] + (drawn[1:] - drawn[:1]) / 1000
-    drawn[0, 0] += 0.001
-    drawn[1] = np.roll(drawn[1], 1)
-    assert differences_from(*_split(drawn))[0].error == pytest.approx(np.std(drawn[1] - drawn[0], ddof=1) / 2)
+@pytest.mark.parametrize("seeds", [2, 3, 5])
+def test_each_comparison_has_the_larger_of_its_own_and_the_pooled_variance(seeds):
+    rng, kinds = np.random.default_rng(seeds), set()
+    for _ in range(20):
+        spreads = np.array([1, 1, 1, 4, 8])[:, None]
+        table = rng.normal(0, 5, seeds) + rng.normal(0, 1, (5, seeds)) * spreads
+        residual, freedom = residual_variance(table)
+        base, *others = values(table)
+        for row, found in zip(table[1:], differences_from(base, others), strict=True):
+            own = np.var(row - table[0], ddof=1)
+            pooled_error = (2 * residual / seeds) ** 0.5
+            expected = scipy.stats.ttest_rel(row, table[0])
+            p, degrees, error = expected.pvalue, expected.df, (own / seeds) ** 0.5
+            if own <= 2 * residual:
+                t = (row - table[0]).mean() / pooled_error
+                p, degrees, error = 2 * scipy.stats.t.sf(abs(t), freedom), freedom, pooled_error
+            kinds.add(bool(own > 2 * residual))
+            assert (found.p, found.degrees, found.error) == pytest.approx((p, degrees, error))
+            # the claim about the same two cells
+            claim = paired_test(
+                differences=dict(enumerate((row - table[0]).tolist())),
+                region=(0.0, np.inf) if found.mean > 0 else (-np.inf, 0.0),
+                rounding=0.0,
+                test="pooled",
+                complete=True,
+                pool=pooled_variance([base, *others]),
+            )
+            assert (claim.p, claim.degrees) == pytest.approx((p, degrees))
+    assert kinds == {True, False}
 
 
-def _split(table):
-    base, *others = values(table)
-    return base, others
+def test_a_comparison_with_one_common_seed_has_no_test():
+    base, near, short = {0: 1.0, 1: 2.0, 2: 1.5}, {0: 2.0, 1: 2.5, 2: 2.6}, {0: 5.0}
+    found = differences_from(base, [near, short])
+    assert found[0].p is not None
+    assert (found[1].mean, found[1].p, found[1].half_width) == (4.0, None, None)
 
 
 def test_pairs_of_all_cells_have_the_degrees_that_cells_and_units_leave_over(drawn):
     found = differences_between(values(drawn), list(combinations(range(5), 2)))
     assert len(found) == 10
-    assert found[0].degrees == residual_variance(drawn)[1]
+    assert max(each.degrees for each in found) == residual_variance(drawn)[1]
     unbalanced = values(drawn)
     del unbalanced[2][1], unbalanced[4][3]
-    assert differences_between(unbalanced, list(combinations(range(5), 2)))[0].degrees == found[0].degrees - 2
+    fewer = differences_between(unbalanced, list(combinations(range(5), 2)))
+    assert max(each.degrees for each in fewer) == residual_variance(drawn)[1] - 2
 
 
 def test_the_pooled_variance_is_the_mean_over_all_pairs_of_cells_whatever_units_they_have():

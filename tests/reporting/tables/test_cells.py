@@ -94,7 +94,7 @@ def test_three_seeds_distinguish_what_is_far_apart_and_the_caption_says_how_far(
     made = make(best="test", select={"lr": 1e-3, "seed": [0, 1, 2]})
     assert [row[0].best for row in made.cells] == [True, True, False, False]
     assert "6 degrees of" in made.notes[0]
-    assert "; max_length 8.9 to 9.3 or" in made.notes[0]  # of two columns
+    assert "; max_length 6.7 to 25.1 or" in made.notes[0]  # of two columns
 
 
 def test_with_one_seed_nothing_is_compared_and_no_cell_is_bold(make: Make) -> None:
