@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...studies.catalog.metrics import format_number
-from .estimates import LEVEL, mean, sample_sd, t_quantile
+from .estimates import LEVEL, mean, t_quantile
 from .pooled_differences import Pool, larger_variance, pooled_variance
 
 FIRST_SENTENCE = "A target counts as reached at the first evaluation that meets it."
