@@ -16,6 +16,7 @@ from ..studies.planning.final_values import NOT_A_NUMBER, SEES_FUTURE
 from ..studies.planning.other_versions import describe_changed_settings, find_other_versions
 from ..studies.planning.reused_trials import describe_stale, find_stale_trials
 from ..studies.planning.status import StudyStatus, stored_outcomes, study_outcomes
+from ..studies.planning.trials_to_run import would_continue
 from ..studies.study import Study, shipped_studies
 from ..studies.text.errors import StudyError, command_line
 from ..studies.text.units import labelled_lines, plural
@@ -150,6 +151,8 @@ def note_other_settings(results: reporting.StudyResults, kind: str, verb: str = 
     if others:
         then = [trial for trial in found.trials if trial.id in others]
         changes = ", ".join(found.document.overrides) or describe_changed_settings(then, study)
+        if not found.header.keep_checkpoints and would_continue(study.trials, then):
+            changes += "; with keep_checkpoints = true in [study], longer trainings would continue them"
         where = "as it last ran" if is_from_file else "as in its file"
         where += f" ({changes})" if changes else ""
         have = f"the store has {plural(len(others), 'trial')} of {study.name} {where}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -37,7 +38,7 @@ from ..resolve.trial import (
 )
 from ..schema.factors import NamedLevels, level_text
 from ..schema.search_settings import SearchBudget
-from ..schema.settings import Level, TrialSettings
+from ..schema.settings import Level, TrainSettings, TrialSettings
 from ..study import Study, load_recorded_study, load_study
 from ..text.errors import StudyError, StudyFault
 
@@ -202,13 +203,27 @@ class EarlierTrials:
         fitting = [
             each
             for each in self._found.get(training_id(trial.settings), ())
-            if each.epochs == train.epochs
-            or (
-                each.epochs < train.epochs
-                and not rates_depend_on_length(train.schedule, each.epochs * train.steps_per_epoch)
-            )
+            if can_continue(train, each.epochs)
         ]
         return max(fitting, key=lambda each: each.epochs, default=None)
+
+
+def can_continue(train: TrainSettings, epochs: int) -> bool:
+    """Return whether a training has the same steps up to this number of epochs as if it ended there."""
+    if epochs >= train.epochs:
+        return epochs == train.epochs
+    return not rates_depend_on_length(train.schedule, epochs * train.steps_per_epoch)
+
+
+def would_continue(trials: Iterable[Trial], shorter: Iterable[Trial]) -> bool:
+    """Return whether one of these trials could continue a shorter one if its last state were kept."""
+    epochs = {training_id(each.settings): each.settings.train.epochs for each in shorter}
+    return any(
+        trial.settings.train.seconds is None
+        and (done := epochs.get(training_id(trial.settings), math.inf)) < trial.settings.train.epochs
+        and can_continue(trial.settings.train, int(done))
+        for trial in trials
+    )
 
 
 def was_trained(row: Mapping[str, Any]) -> bool:
