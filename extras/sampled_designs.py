@@ -208,7 +208,9 @@ class Drawn(Sampled):
 
     def explain(self, factors: DesignFactors, cells: Sequence[Cell]) -> str:
         """Explain how many cells are drawn, and whether they show main effects."""
-        drawn = f"{len(cells):,} of {grid_size(factors):,} combinations, drawn with seed {self.seed}"
+        if len(cells) == (size := grid_size(factors)):
+            return f"all {size:,} combinations, as in a grid: nothing is drawn"
+        drawn = f"{len(cells):,} of {size:,} combinations, drawn with seed {self.seed}"
         columns = list(_columns(factors, cells).values())
         are_constant = any(len(set(column)) == 1 for column in columns)
         if are_constant or any(_determines(*pair) for pair in permutations(columns, 2)):

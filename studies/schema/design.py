@@ -253,8 +253,10 @@ class Design(ABC):
 
     def explain(self) -> str:
         """Explain how the design combines levels, with conditions and labels; return "" for a plain grid."""
-        around = f"around each {' and '.join(self.around)}: " if self.around else ""
-        text = around + self.explain_kind() if self.crossed else ""
+        each = " and ".join(self.around)
+        text = (f"around each {each}: " if each else "") + self.explain_kind() if self.crossed else ""
+        if self.ladder:  # a zip of its sizes
+            text = f"each size of the ladder with each {each}" if each else ""
         where = [f"{name} only where {describe_condition(each)}" for name, each in self.conditions.items()]
         verb = "names" if len(self.labels) == 1 else "name"
         labels = [f"{' and '.join(self.labels)} only {verb} cells"] if self.labels else []

@@ -67,6 +67,13 @@ def test_a_fraction_begins_at_the_baseline_and_names_what_it_cannot_separate(gol
     assert three.explain().startswith("around each f3: 4 of 8 combinations")
 
 
+@pytest.mark.parametrize("name", ["random", "latin_hypercube"])
+def test_a_sample_of_all_cells_is_not_called_drawn(name):
+    words = {count: study({"name": name, "cells": count}, two_levels(3)).design.explain() for count in (4, 8)}
+    assert "4 of 8 combinations, drawn with seed 0" in words[4]
+    assert words[8] == "all 8 combinations, as in a grid: nothing is drawn"
+
+
 @pytest.mark.parametrize("factors", [2, 3, 7, 11, 15, 19, 20, 23])
 def test_screening_designs_are_orthogonal_in_the_fewest_runs(factors):
     found = study("plackett_burman", two_levels(factors))

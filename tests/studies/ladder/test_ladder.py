@@ -149,3 +149,7 @@ def test_reading_a_ladder_leaves_the_tables_of_its_file_as_they_are():
     study = load_study(TEXT)
     assert study.document.data == tomllib.loads(TEXT)
     assert (study.header.design.name, study.header.around) == ("zip", ("mixer",))
+
+
+def test_the_design_of_a_ladder_is_told_by_its_sizes():
+    assert load_study(TEXT).design.explain() == "each size of the ladder with each mixer"
