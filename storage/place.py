@@ -89,7 +89,9 @@ class Place(ABC):
         The file is not flushed: a crash of the machine may lose it.
         """
 
-    def check_writable(self, folders: Iterable[Path] = ()) -> None:  # noqa: B027 -- claims are checked in a bucket
+    def check_writable(  # noqa: B027 -- claims are checked in a bucket
+        self, folders: Iterable[Path] = (), *, otherwise: str = ""
+    ) -> None:
         """Raise `StoreError` if this process cannot write a file at this location, or in these folders."""
 
     def check_removable(self, folders: Iterable[Path], otherwise: str) -> None:  # noqa: B027 -- as above
@@ -142,10 +144,11 @@ class FolderPlace(Place):
     def absolute_name(self) -> str:
         return str(self.root.resolve())
 
-    def check_writable(self, folders: Iterable[Path] = ()) -> None:
+    def check_writable(self, folders: Iterable[Path] = (), *, otherwise: str = "") -> None:
         """Raise `StoreError` if no file can be written in the folder, or in the nearest one that exists.
 
-        The same holds for each of `folders` that exists.
+        The same holds for each of `folders` that exists. `otherwise` says what is not done then, for
+        other work than storing results.
         """
         within = (self._unfinished, *self._unfinished.parents)
         folder = next(each for each in within if os.path.lexists(each)).absolute()
@@ -159,9 +162,11 @@ class FolderPlace(Place):
         except OSError as error:
             is_file = os.path.isfile(folder)  # noqa: PTH113 -- never raise
             why = "is a file" if is_file else f"takes no new file ({error.strerror})"
-            way = "Choose"
-            if error.errno == EACCES:
-                way = f"Its owner{_owner(folder)} can grant it (chmod g+rwx), or choose"
+            grant = f"its owner{_owner(folder)} can grant it (chmod g+rwx)" * (error.errno == EACCES)
+            if otherwise:
+                remedy = f"; {grant}" if grant else ""
+                raise StoreError(f"{self.root}: {otherwise}, because {folder} {why}{remedy}") from None
+            way = f"{grant.replace('its', 'Its', 1)}, or choose" if grant else "Choose"
             raise StoreError(
                 f"{self.root}: results cannot be stored here, because {folder} {why}. "
                 f"{way} another folder: --results DIR"
@@ -332,12 +337,16 @@ class Layout:
         found = [path for path in entries(self.root / dataset) if path.is_dir()]
         return tuple(path for path in found if studies is None or path.name in studies)
 
-    def check_writable(self, study: str) -> None:
-        """Raise `StoreError` if this process cannot write into one of the folders that a study uses."""
-        self.place.check_writable()  # before its folders are listed
+    def check_writable(self, study: str, *, otherwise: str = "") -> None:
+        """Raise `StoreError` if this process cannot write into one of the folders that a study uses.
+
+        `otherwise` says what is not done then, for other work than storing results.
+        """
+        self.place.check_writable(otherwise=otherwise)  # before its folders are listed
         own = [partition for each in DATASETS for partition in self.partitions(each, [study])]
         kept = (self.studies, self.leases, self.checkpoints_folder, self.weights_folder)
-        self.place.check_writable([*own, *(self.root / each for each in DATASETS), *kept])
+        folders = [*own, *(self.root / each for each in DATASETS), *kept]
+        self.place.check_writable(folders, otherwise=otherwise)
 
     def attempt_file(self, dataset: str, study: str, trial: str, attempt: int) -> Path:
         """Return the file with the rows of one attempt in a dataset."""

@@ -573,7 +573,7 @@ class StoreUpkeep:
         check_readable(layout, study)
         self._check_removable(study)
         if not dry:
-            layout.check_writable(study)
+            layout.check_writable(study, otherwise="nothing is removed")
         stored = {dataset: self._rows(dataset, study).filter(wanted) for dataset in _ORDER}
         others = [each.name for each in layout.partitions("trials") if each.name != study]
         elsewhere = {trial for other in others for trial in self._rows("trials", other)["trial"]}
