@@ -166,9 +166,7 @@ def test_an_incomplete_table_points_to_trials_with_other_settings(run, tiny, gol
         store_outcome(trial, store)
     store.records.save("tiny", {"text": text, "overrides": ["train.epochs=1"], "path": tiny})
     for kind, verb in (("table", "render"), ("claim", "check"), ("curve", "render")):
-        assert run(kind, verb, tiny).stderr.endswith(
-            f" (train.epochs=1); to show them: activemem {kind} {verb} tiny\n"
-        )
+        assert run(kind, verb, tiny).stderr.endswith(f"; to show them: activemem {kind} {verb} tiny\n")
     golden(run("study", "plan", tiny).stderr)
     assert run("table", "render", "tiny").stderr == ""  # nothing is missing
     store.records.save("tiny", {"text": text, "overrides": ["train.epochs=3"], "path": tiny})
