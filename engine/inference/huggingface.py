@@ -53,7 +53,14 @@ _UNSUPPORTED = {
 
 _HUB = ("cache_dir", "force_download", "local_files_only", "revision", "subfolder", "token")
 _LOADING = ("adapter_kwargs", "low_cpu_mem_usage", "trust_remote_code", "use_safetensors", "weights_only")
-_SAVING = ("max_shard_size", "safe_serialization", "save_original_format", "save_peft_format", "token")
+_SAVING = (
+    "max_shard_size",
+    "safe_serialization",
+    "save_function",
+    "save_original_format",
+    "save_peft_format",
+    "token",
+)
 """Options of loading and saving that change nothing here: the weights are one safetensors file."""
 
 

@@ -275,6 +275,37 @@ def test_what_a_trainer_saves_loads_and_resumes(exported, tmp_path):
     assert load_model(tmp_path / "saved").score(TEXT).loss != exported.trained.score(TEXT).loss
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_loop_of_accelerate_trains_and_saves(exported, tmp_path):
+    accelerate = pytest.importorskip("accelerate", reason="not among what the tests install")
+    model = transformers.AutoModelForCausalLM.from_pretrained(exported.folder, trust_remote_code=True).train()
+    symbols = exported.tokenizer(TEXT, return_tensors="pt")["input_ids"]
+    accelerator = accelerate.Accelerator(cpu=True, gradient_accumulation_steps=2)
+    model, optimizer = accelerator.prepare(model, torch.optim.AdamW(model.parameters(), lr=0.01))
+    losses = []
+    for _ in range(6):
+        with accelerator.accumulate(model):
+            loss = model(symbols, labels=symbols).loss
+            accelerator.backward(loss)
+            optimizer.step()
+            optimizer.zero_grad()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0]
+    accelerator.save_state(tmp_path / "state")
+    accelerator.unwrap_model(model).save_pretrained(
+        tmp_path / "saved",
+        is_main_process=accelerator.is_main_process,
+        save_function=accelerator.save,
+        state_dict=accelerator.get_state_dict(model),
+    )
+    expected = model.eval()(symbols).logits
+    torch.testing.assert_close(load_model(tmp_path / "saved").module(symbols), expected)
+    with torch.no_grad():
+        next(model.parameters()).zero_()
+    accelerator.load_state(tmp_path / "state")
+    torch.testing.assert_close(model(symbols).logits, expected)
+
+
 def test_what_is_saved_by_itself_loads(exported, tmp_path):
     exported.tokenizer.save_pretrained(tmp_path / "tokenizer")
     again = transformers.AutoTokenizer.from_pretrained(tmp_path / "tokenizer", trust_remote_code=True)
