@@ -169,6 +169,11 @@ class ActivememForCausalLM(_WithClasses, PreTrainedModel, GenerationMixin):
             folder.mkdir(parents=True, exist_ok=True)
             write_hub_files(with_weights(self._file, present), folder)
 
+    def train(self, mode: bool = True) -> ActivememForCausalLM:
+        """Set the mode; before an evaluation, learnt spans follow the last step of an optimiser."""
+        self.module.after_optimiser_step()
+        return super().train(mode)
+
     def load_state_dict(self, state_dict: Mapping[str, Tensor], *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
         """Load weights under the names of this class, or under those of a saved folder, as a Trainer does."""
         if not any(name.startswith("module.") for name in state_dict):

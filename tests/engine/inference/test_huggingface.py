@@ -32,8 +32,13 @@ KINDS = {
     "documents": {"corpus": {"documents": "own.parquet"}, **BYTE_BPE, "batching": "packed"},
     "a window": {"corpus": OWN},
     "neighbours": {"corpus": OWN},
+    "learnt spans": {"corpus": OWN},
 }
-RECIPES = {"a window": "sa(heads=2, head_width=4, span=16)", "neighbours": "conv(k=3)"}
+RECIPES = {
+    "a window": "sa(heads=2, head_width=4, span=16)",
+    "neighbours": "conv(k=3)",
+    "learnt spans": "sa(heads=2, head_width=4, span=16, adaptive=true)",
+}
 TEXT = "a small cat and many quiet words"
 
 
