@@ -31,13 +31,21 @@ EXIT_INTERRUPTED = 130
 """The exit status after Ctrl-C, as in shells."""
 
 
+_MAX_LINE = 1200
+
 _STYLE = re.compile("(\x1b\\[[012]m)")
 """The codes for bold, faint and plain text, the only ones sent to a terminal."""
 
 
 def print_stderr(text: str, *, styled: bool = False) -> None:
-    """Write a line to standard error, without control characters except style codes."""
-    print(_printable(text, styled=styled), file=sys.stderr, flush=True)
+    """Write a line to standard error, without control characters except style codes.
+
+    Of a line that fills a screen, such as one with a name of thousands of letters, both ends are written.
+    """
+    lines = _printable(text, styled=styled).split("\n")
+    half = _MAX_LINE // 2
+    short = (each if len(each) <= _MAX_LINE else f"{each[:half]} … {each[-half:]}" for each in lines)
+    print("\n".join(short), file=sys.stderr, flush=True)
 
 
 @contextmanager

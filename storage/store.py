@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 
 _RECORD: Final = ".json"
 _NUM_SHOWN: Final = 5
+_MAX_REASON: Final = 100_000
 
 _log = logging.getLogger(__name__)
 
@@ -329,9 +330,11 @@ class Store:
         It is the trial's latest done attempt or, if none is done, its latest. Attempts of the studies `first`
         come before those of others. Reading only some `columns` takes less time and memory; they must include
         trial, study and attempt. The named probes, measured by probing or tuning, are added to the final
-        metrics.
+        metrics. A reason is cut after 100,000 characters.
         """
         frame = read_latest(self._quarantine, columns, first=first)
+        if "reason" in columns:
+            frame = frame.with_columns(pl.col("reason").str.head(_MAX_REASON))
         return with_probes(self._quarantine, frame, probes) if probes else frame
 
     def metrics(

@@ -64,3 +64,14 @@ def test_unknown_keys_and_names_are_reported_without_control_characters(run, tin
         run("study", "query", f"SELECT {key} FROM trials"),
     ]
     assert all(each.exit_code != 0 and is_harmless(each.stderr) for each in told)
+
+
+@pytest.mark.parametrize("level", ["(" * 5000, "x" * 5000, "sa + " * 1500 + "sa", "日" * 3000])
+def test_a_level_of_thousands_of_letters_fills_no_screen(run, tiny, level):
+    claim = '[[claim]]\nname = "c"\nsource = "s"\nholds = "loss[mixer=other, task=not] < 1"\n'
+    text = Path(tiny).read_text(encoding="utf-8").replace('"conv(k=3)"', f'"{level}"', 1)
+    Path(tiny).write_text(f"{text}\n{claim}", encoding="utf-8")
+    for words in (["plan"], ["status"], ["plan", "--set", f"train.epochs={level}"]):
+        result = run("study", words[0], tiny, *words[1:])
+        assert result.exit_code == 2
+        assert max(map(len, result.stderr.splitlines())) < 1300

@@ -38,6 +38,7 @@ HOSTILE = {
     "factors that are a list": value("factors", "[1]"),
     "factors with a huge number": value("factors", '{"seed": ' + "9" * 5000 + "}"),
     "factors that are deep": value("factors", '{"a":' * 3000 + "1" + "}" * 3000),
+    "factors without number": value("factors", json.dumps({f"f{each}": each for each in range(10_001)})),
     "no factors": value("factors", None, pl.String),
     "no parameters": value("parameters", None, pl.Int64),
     "no time": value("finished", None, pl.Datetime("us", "UTC")),

@@ -400,3 +400,13 @@ def test_a_store_that_was_copied_without_its_metrics_lacks_them(root):
     fill_store(root, [3], study="beta", epochs=0, steps=0)
     shutil.rmtree(root / "metrics")
     assert not Store(root).lacks_metrics("beta")  # it has trained for no epoch
+
+
+def test_a_huge_reason_is_read_only_in_part_and_kept_as_it_is(root):
+    store = fill_store(root, [1], status="failed", reason="x" * 1_000_000)
+    fill_store(root, [2], status="failed", reason="not a number")
+    for _ in range(2):
+        assert store.trials()["reason"].str.len_chars().to_list() == [100_000, 12]
+        assert store.trials(columns=("trial", "study", "attempt")).columns == ["trial", "study", "attempt"]
+        store.upkeep.compact()
+    assert pl.read_parquet(root / "trials")["reason"].str.len_chars().max() == 1_000_000
