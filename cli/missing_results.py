@@ -151,7 +151,7 @@ def note_other_settings(results: reporting.StudyResults, kind: str, verb: str = 
     if others:
         then = [trial for trial in found.trials if trial.id in others]
         changes = ", ".join(found.document.overrides) or describe_changed_settings(then, study)
-        if not found.header.keep_checkpoints and would_continue(study.trials, then):
+        if is_from_file and not found.header.keep_checkpoints and would_continue(study.trials, then):
             changes += "; with keep_checkpoints = true in [study], longer trainings would continue them"
         where = "as it last ran" if is_from_file else "as in its file"
         where += f" ({changes})" if changes else ""
