@@ -67,14 +67,16 @@ def observe(
     *,
     metrics: pl.DataFrame | None = None,
     begun: Collection[str] = (),
+    digits: Mapping[str, int] | None = None,
 ) -> pl.DataFrame:
     """Return the value of a metric for each of these trials, in their order.
 
     The columns are `trial`, `seed`, `value`, `status` (a ValueStatus), `why` (why there is no value) and
     `step` (the smallest difference of two values, 0 for a computed cost). `outcomes` are the store's latest
     attempts; for a metric with an index, the last value in the history `metrics` comes first. `begun` are
-    trials with a checkpoint. A cost that follows from the settings is counted where nothing was trained. The
-    value of a censored trial is its cost up to its last evaluation.
+    trials with a checkpoint, and `digits` are the decimals in which a table shows metrics. A cost that
+    follows from the settings is counted where nothing was trained. The value of a censored trial is its cost
+    up to its last evaluation.
     """
     ids = [trial.id for trial in trials]
     found = trial_values(study.name, ids, outcomes, metric, metrics=metrics, begun=begun)
@@ -85,11 +87,12 @@ def observe(
     if missing.any() and any(trial.common.code for trial in trials):
         stale = pl.col("trial").is_in(list(find_stale_trials(study, outcomes)))
         found = found.with_columns(why=pl.when(missing & stale).then(pl.lit(_STALE)).otherwise("why"))
-    known, per_epoch = find_metric(metric), cost_per_epoch(metric, outcomes)
+    known, per_epoch = find_metric(metric, digits or {}), cost_per_epoch(metric, outcomes)
+    largest = max(map(abs, filter(math.isfinite, found["value"].drop_nulls())), default=0.0)
     if not per_epoch and not known.steps_with_curriculum:
-        return found.with_columns(step=pl.lit(smallest_step(known, None)))
+        return found.with_columns(step=pl.lit(smallest_step(known, None, largest=largest)))
     same = {id(trial.common): trial.common for trial in trials}  # the same for the seeds of a cell
-    steps = {key: smallest_step(known, settings) for key, settings in same.items()}
+    steps = {key: smallest_step(known, settings, largest=largest) for key, settings in same.items()}
     each = [per_epoch.get(trial.id, steps[id(trial.common)]) for trial in trials]
     return found.with_columns(step=pl.Series(each, dtype=pl.Float64))
 

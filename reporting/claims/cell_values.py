@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from ...studies.catalog.metrics import find_metric
+from ...studies.catalog.metrics import find_metric, shown_decimals
 from ...studies.claims.comparisons import (
     Cell,
     Claim,
@@ -71,8 +71,9 @@ class NumberValues:
     before it reached a target. A seed is left out if the number is undefined, such as ∞ − ∞, or if a trial
     lacks a value. `limits` are the lowest and the highest value that the number can have, whatever its trials
     give. `step` is the smallest difference that two of its values can have, the largest one of its parts.
-    `rounding` is the variance that rounding adds to a value. `weights` are those of quantities if the number
-    is a weighted sum of them, up to a constant, such as `a - b`; None for others, such as a quotient.
+    `rounding` is the standard deviation that rounding adds to a value. `weights` are those of quantities if
+    the number is a weighted sum of them, up to a constant, such as `a - b`; None for others, such as a
+    quotient.
     """
 
     ends: Mapping[int, Ends]
@@ -158,6 +159,14 @@ class CellResults:
             self.trials.setdefault(trial.cell, {})[int(trial.levels[SEED])] = trial
         names = {quantity.metric for quantity in quantities}
         self._values = {name: _read_values(study, name, outcomes, metrics) for name in names}
+        # a failed training may have an infinite value
+        self._largest = {
+            name: max(
+                (abs(x.value) for x in each.values() if x.value is not None and math.isfinite(x.value)),
+                default=0.0,
+            )
+            for name, each in self._values.items()
+        }
         self._per_epoch = {name: cost_per_epoch(name, outcomes) for name in names}
         self._varied = [name for name, levels in study.design.known_levels.items() if len(levels) > 1]
         self._over_budget = {trial.cell for trial in study.over_budget}
@@ -175,8 +184,13 @@ class CellResults:
 
     def _smallest_step(self, metric: str, trial: Trial | None) -> float:
         if trial is None:
-            return smallest_step(find_metric(metric), None)
-        return smallest_step(find_metric(metric), trial.settings, self._per_epoch[metric].get(trial.id))
+            return smallest_step(find_metric(metric), None, largest=self._largest[metric])
+        per_epoch = self._per_epoch[metric].get(trial.id)
+        return smallest_step(find_metric(metric), trial.settings, per_epoch, largest=self._largest[metric])
+
+    def decimals(self, metric: str) -> int:
+        """Return how many decimals show the differences between the values of a metric."""
+        return shown_decimals(find_metric(metric).decimals, self._largest[metric])
 
     def trial_ends(self, quantity: Quantity) -> list[tuple[str, float | None]]:
         """Return the status and the value of a cell's trials with the seeds of the file."""
@@ -213,7 +227,7 @@ class CellResults:
         return NumberValues(
             ends=log_ratios(fast, slow),
             step=sum(steps),
-            rounding=sum(map(_variance, steps)),
+            rounding=math.hypot(*map(_rounding_sd, steps)),
             weights=dict(zip(logs, (1.0, -1.0), strict=True)),
         )
 
@@ -308,7 +322,7 @@ class CellResults:
             remarks=remarks,
             where=where,
             step=step,
-            rounding=_variance(step),
+            rounding=_rounding_sd(step),
             weights={quantity: 1.0},
             limits=(lowest, highest),
         )
@@ -336,9 +350,9 @@ def _by_end(reduce: Callable[[list[float]], float], ends: Collection[Ends]) -> E
     return reduce([low for low, _ in ends]), reduce([high for _, high in ends])
 
 
-def _variance(step: float) -> float:
-    """Return the variance of the error between −step/2 and step/2 that rounding to steps adds."""
-    return step**2 / 12
+def _rounding_sd(step: float) -> float:
+    """Return the standard deviation of the error that rounding to steps adds, from −step/2 to step/2."""
+    return step / math.sqrt(12)
 
 
 def combined(number: Number, parts: Sequence[NumberValues], seeds: Sequence[int]) -> NumberValues:
@@ -348,8 +362,8 @@ def combined(number: Number, parts: Sequence[NumberValues], seeds: Sequence[int]
     or maximum has the largest variance of its parts. A quotient is approximated linearly at the means of both
     sides, and changes by its step when both sides change by their own.
     """
-    steps, variances = [part.step for part in parts], [part.rounding for part in parts]
-    step, rounding, limits = max(steps, default=0.0), math.fsum(variances), UNBOUNDED
+    steps, roundings = [part.step for part in parts], [part.rounding for part in parts]
+    step, rounding, limits = max(steps, default=0.0), math.hypot(*roundings), UNBOUNDED
     shared = [seed for seed in seeds if all(seed in part.ends for part in parts)]
     ends: dict[int, Ends] = {}
     weights: Mapping[Quantity, float] | None = None
@@ -366,7 +380,7 @@ def combined(number: Number, parts: Sequence[NumberValues], seeds: Sequence[int]
                 low, high = _by_end(reduce, [part.ends.get(seed, part.limits) for part in parts])
                 if seed in shared or (low == high and math.isfinite(low)):
                     ends[seed] = low, high
-            rounding = rounding / len(parts) ** 2 if number.function == "mean" else max(variances)
+            rounding = rounding / len(parts) if number.function == "mean" else max(roundings)
             if number.function == "mean" or len(parts) == 1:
                 weights = _weighted([1 / len(parts)] * len(parts), parts)
         case SignedSum():
@@ -383,7 +397,7 @@ def combined(number: Number, parts: Sequence[NumberValues], seeds: Sequence[int]
             step = rounding = 0.0
             if center:
                 step = (above.step + abs(ratio) * below.step) / abs(center)
-                rounding = (above.rounding + ratio**2 * below.rounding) / center**2
+                rounding = math.hypot(above.rounding, ratio * below.rounding) / abs(center)
         case _:
             pass
     known = {seed: each for seed, each in ends.items() if not any(map(math.isnan, each))}
@@ -498,14 +512,14 @@ class ComparableCells:
             if (pool := self._pooled(metric, settings, shared, seeds, among)) is None:
                 return None
             # a pool has the variance of a difference of two cells
-            squares = math.fsum(weights[each] ** 2 for each in quantities)
-            parts.append((squares / 2 * pool.variance, pool))
-        variance = math.fsum(each for each, _ in parts)
-        if not variance:
+            length = math.hypot(*(weights[each] for each in quantities))
+            parts.append((length / math.sqrt(2) * pool.sd, pool))
+        sd = math.hypot(*(each for each, _ in parts))
+        if not sd:
             return None
-        weight = math.fsum(each**2 / pool.degrees for each, pool in parts)
+        share = math.fsum((each / sd) ** 4 / pool.degrees for each, pool in parts)
         # rounded down, so that the interval is rather too wide than too narrow
-        return Pool(variance=variance, degrees=int(variance**2 / weight))
+        return Pool(sd=sd, degrees=int(1 / share + 1e-9))
 
     def _size(self, place: CellKey) -> CellKey:
         """Return the levels of a cell that are its size on the ladder."""

@@ -136,13 +136,14 @@ def _finding(
         n=test.n,
         degrees=test.degrees if test.method in {"pooled", "t"} else None,
         needed=own.needed,
-        decimals=_decimals(comparison),
+        decimals=_decimals(comparison, checked.results),
         unit=_unit(comparison),
         is_ratio=comparison.is_ratio,
         added=comparison.added,
         tested_for=_tested_for(comparison),
         gaps=checked.gaps,
         notes=tuple(dict.fromkeys(notes)),
+        at_bound=test.at_bound,
         decides_part=comparison in whole.parts,
     )
 
@@ -176,10 +177,10 @@ def _tested_for(comparison: Comparison) -> str:
     return f"tested for {words} {number}" if words else f"tested for {number} ± {comparison.margin:g}"
 
 
-def _decimals(comparison: Comparison) -> int:
+def _decimals(comparison: Comparison, results: CellResults) -> int:
     if comparison.is_ratio:
         return 2
-    known = max((find_metric(each.metric).decimals for each in iter_quantities(comparison)), default=1)
+    known = max((results.decimals(each.metric) for each in iter_quantities(comparison)), default=1)
     return max(known, 3) if any(isinstance(each, Quotient) for each in iter_numbers(comparison)) else known
 
 

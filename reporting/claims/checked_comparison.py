@@ -217,7 +217,7 @@ def notes_on_test(
         easier = (
             "fewer epochs, or steps_to a value," if bound == "largest" else "an easier task or more epochs"
         )
-        advice = f", so more seeds do not help; {easier} may show a difference" if is_open else ""
+        advice = f"; {easier} may show a difference" if is_open else ""
         what = f"all values of {plural(test.n, 'seed')} at the {bound} possible value{advice}"
         yield Note(where=label, what=what)
     if test.own_spread is None or test.spread is None or is_open != (of_claim in OPEN):
@@ -228,5 +228,5 @@ def notes_on_test(
         return  # with calmer other cells, the own spread is above the pooled one
     seeds = next((each for each in results.looks if len(each) == test.n), results.every)
     others = results.comparable.pool(checked.claim, checked.difference.weights, seeds, of_others=True)
-    if others is not None and test.own_spread > WIDER * math.sqrt(others.variance):
+    if others is not None and test.own_spread > WIDER * others.sd:
         yield Note(kind="spread", where="spread", what=f"other cells vary less than 1 / {WIDER:g} as much")

@@ -138,7 +138,7 @@ def paired_test(
     has the lowest possible values, and `highest` the highest. If both sides are `at_bound`, equal values are
     taken as proven, and no more can be shown.
 
-    `rounding` is the variance from rounding alone, and `pool` the variance of all comparable
+    `rounding` is the standard deviation from rounding alone, and `pool` that of all comparable
     cells. `family` is the number of comparisons of the claim, and `alpha` the level of one look at all of
     them. Costs that are computed, not measured, are `exact`: one value is enough. Unless the seeds are
     `complete`, nothing is decided.
@@ -152,7 +152,7 @@ def paired_test(
         effect, own = mean(values), larger_variance(values, None, rounding)
         found = replace(found, effect=effect, inside=low < effect < high)
         if own is not None and not at_bound:
-            found = replace(found, spread=math.sqrt(own.variance), degrees=own.degrees)
+            found = replace(found, spread=own.sd, degrees=own.degrees)
     if at_bound:
         found = replace(found, p=1.0 - found.inside)
     elif not has_mean or (test == "wilcoxon" and not exact):
@@ -171,12 +171,11 @@ def _by_t(found: PairedTest, pool: Pool | None, rounding: float) -> PairedTest:
     variance = larger_variance(found.values, pool, rounding)
     if found.effect is None or found.spread is None or variance is None:
         return replace(found, method=method)
-    spread, degrees = math.sqrt(variance.variance), variance.degrees
     own = None if pool is None else sample_sd(found.values)
     # inside, the mean must differ from both ends, and the nearest one has the largest p
-    distance, error = min(abs(found.effect - end) for end in found.region), spread / math.sqrt(found.n)
-    p = t_test_p(distance / error, degrees) if error else float(not distance)
-    return replace(found, method=method, p=p, spread=spread, degrees=degrees, own_spread=own)
+    distance, error = min(abs(found.effect - end) for end in found.region), variance.sd / math.sqrt(found.n)
+    p = t_test_p(distance / error, variance.degrees) if error else float(not distance)
+    return replace(found, method=method, p=p, spread=variance.sd, degrees=variance.degrees, own_spread=own)
 
 
 def _by_permutation(found: PairedTest) -> PairedTest:

@@ -82,7 +82,8 @@ class ComparisonResult:
     of freedom of a t interval, None for other tests. `needed` is the number of seeds that would decide it;
     None if unknown. `gaps` are the missing trials of its seeds. `notes` are the diverged ones, which count
     with the worst value, those that did not reach a target, values that are all at a bound, and a spread
-    unlike that of other cells. `decides_part` is true for the comparison on which a part of
+    unlike that of other cells. It is `at_bound` if all values are at a bound of the metric: then more
+    seeds change nothing. `decides_part` is true for the comparison on which a part of
     the claim, such as an `any` in an `all`, depends most.
     """
 
@@ -104,6 +105,7 @@ class ComparisonResult:
     tested_for: str
     gaps: tuple[Note, ...]
     notes: tuple[Note, ...]
+    at_bound: bool
     decides_part: bool
 
     def format(self, value: float) -> str:
@@ -202,9 +204,10 @@ class ClaimResult:
 
 
 def seeds_hint(finding: ComparisonResult, needed: int | None, *, within: str = "within ±") -> str:
-    """Return what more seeds would do for a comparison, such as `, 11 would do` or `, within ±0.05`.
+    """Return what would decide a comparison, such as `, 11 would do`, or what is known, `, within ±0.05`.
 
-    If the claim needs another number of seeds than this comparison, it is `, 11 would do for the claim`.
+    If all values are at a bound, it is `, more seeds do not help`; a note says what may help. If
+    the claim needs another number of seeds than this comparison, it is `, 11 would do for the claim`.
 
     If more seeds are needed than anybody would train, it is the largest difference in the interval, after the
     words `within`. Without both numbers, as for one seed, it is `, run more seeds`. It is "" after a
@@ -212,6 +215,8 @@ def seeds_hint(finding: ComparisonResult, needed: int | None, *, within: str = "
     """
     if finding.gaps or finding.verdict is not Verdict.UNDECIDED or not finding.effect_text:
         return ""
+    if finding.at_bound:
+        return ", more seeds do not help"
     if needed and needed <= MOST_SEEDS:
         return f", {needed} would do{' for the claim' * (needed != finding.needed)}"
     if finding.interval is None or not all(map(math.isfinite, finding.interval)):

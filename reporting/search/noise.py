@@ -50,9 +50,11 @@ def measure_noise(found: SearchPoints, metric: str) -> Noise | None:
     Return None if there are no such points, or if their seeds do not differ.
     """
     samples = [list(point.measured.get(metric, {}).values()) for point in found.points]
-    squares = sum((sample_sd(values) or 0.0) ** 2 * (len(values) - 1) for values in samples)
+    root = math.hypot(
+        *((sample_sd(values) or 0.0) * math.sqrt(max(len(values) - 1, 0)) for values in samples)
+    )
     degrees = sum(len(values) - 1 for values in samples if values)
-    return Noise(sd=math.sqrt(squares / degrees), degrees=degrees) if squares else None
+    return Noise(sd=root / math.sqrt(degrees), degrees=degrees) if root else None
 
 
 def find_plateau(found: SearchPoints, goal: SearchObjective, noise: Noise) -> list[int] | None:

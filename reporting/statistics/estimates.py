@@ -78,7 +78,18 @@ def estimate(values: Iterable[float], *, spread: Spread = "sd") -> Estimate:
 
 def mean(values: Sequence[float]) -> float:
     """Return the mean of values. Every bit is the same for any order of the values."""
-    return math.fsum(values) / len(values)
+    scale = power_of_two(values)
+    return math.fsum([value / scale for value in values]) / len(values) * scale
+
+
+def power_of_two(values: Iterable[float]) -> float:
+    """Return a power of two by which values are divided before they are squared or added.
+
+    It is 1, unless values are so large or so small that squares leave the range of floats. Dividing by it
+    changes no digit.
+    """
+    largest = max(map(abs, values), default=0.0)
+    return 1.0 if not largest or 1e-100 < largest < 1e100 else 2.0 ** (math.frexp(largest)[1] - 1)
 
 
 def sample_sd(values: Sequence[float]) -> float | None:
@@ -88,7 +99,9 @@ def sample_sd(values: Sequence[float]) -> float | None:
     if min(values) == max(values):  # their mean may be rounded, which would make deviations of equal values
         return 0.0
     center = mean(values)
-    return math.sqrt(math.fsum([(value - center) ** 2 for value in values]) / (len(values) - 1))
+    deviations = [value - center for value in values]
+    scale = power_of_two(deviations)
+    return scale * math.sqrt(math.fsum([(each / scale) ** 2 for each in deviations]) / (len(values) - 1))
 
 
 @lru_cache(maxsize=1024)
@@ -203,6 +216,8 @@ def _sign_flip_p(weights: Sequence[float]) -> float:
     import numpy as np  # noqa: PLC0415 -- a table without tests does not need it
 
     # sorted, so that the order of the values does not change the rounding of the sums
+    scale = power_of_two(weights)
+    weights = [weight / scale for weight in weights]
     sizes = np.sort(np.abs(np.asarray(weights, dtype=float)))
     count, slack = len(sizes), 1e-12 * math.fsum(sizes)
     if count <= _MAX_EXACT_PAIRS:

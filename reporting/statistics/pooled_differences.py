@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
-from .estimates import mean, paired_p, sample_sd, smallest_p, t_quantile, t_test_p
+from .estimates import mean, paired_p, power_of_two, sample_sd, smallest_p, t_quantile, t_test_p
 
 Values = Mapping[int, float]
 """Values by the unit by which they are paired, such as a seed."""
@@ -34,9 +34,12 @@ def permutation_decides(n: int, tests: int, alpha: float = 1.0) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """The variance of a difference between two cells with the same seed, and its degrees of freedom."""
+    """The standard deviation of a difference between two cells with the same seed.
 
-    variance: float
+    Its square is estimated with `degrees` degrees of freedom.
+    """
+
+    sd: float
     degrees: int
 
 
@@ -47,7 +50,10 @@ def pooled_variance(cells: Sequence[Values]) -> Pool | None:
     freedom. If all cells have the same units, the variance is twice the residual variance of a model of the
     cells with the units as blocks.
     """
-    varying = [cell for cell in cells if len(set(cell.values())) > 1]
+    scale = power_of_two(value for cell in cells for value in cell.values())
+    varying = [
+        {unit: value / scale for unit, value in cell.items()} for cell in cells if len(set(cell.values())) > 1
+    ]
     # cells with the same units are grouped: there may be too many pairs of cells to visit each
     alike: dict[frozenset[int], list[Values]] = {}
     for cell in varying:
@@ -62,13 +68,13 @@ def pooled_variance(cells: Sequence[Values]) -> Pool | None:
     degrees = sum(map(len, varying)) - len(varying) - len(units) + 1  # residuals after cell and unit effects
     if not weight or degrees < 1:
         return None
-    variance = math.fsum(squares for _, squares in found) / weight
-    return Pool(variance=_beyond_rounding(variance, varying), degrees=degrees)
+    sd = math.sqrt(math.fsum(squares for _, squares in found) / weight)
+    return Pool(sd=scale * _beyond_rounding(sd, varying), degrees=degrees)
 
 
-def _beyond_rounding(variance: float, cells: Sequence[Values]) -> float:
+def _beyond_rounding(sd: float, cells: Sequence[Values]) -> float:
     largest = max((abs(value) for cell in cells for value in cell.values()), default=0.0)
-    return variance if math.sqrt(variance) > _ROUNDING * largest else 0.0
+    return sd if sd > _ROUNDING * largest else 0.0
 
 
 def _squares_of_pairs(
@@ -104,16 +110,17 @@ def _centred(values: Sequence[float]) -> list[float]:
 def larger_variance(differences: Sequence[float], pool: Pool | None, rounding: float = 0.0) -> Pool | None:
     """Return the variance that tests a comparison: the larger of its own and the pooled one.
 
-    Its own is the sample variance of its `differences`, and at least `rounding`, the variance of rounding
-    alone: seeds of equal values do not prove that the next one is equal. It has Welch's degrees of freedom,
-    which are n − 1 for n paired differences. Return None for fewer than two, whose variance is unknown.
+    Its own is that of its `differences`. It counts as at least the square of `rounding`, the standard
+    deviation of rounding alone: seeds of equal values do not prove that the next one is equal. It has Welch's
+    degrees of freedom, n − 1 for n paired differences. Return None for fewer than two, whose variance is
+    unknown.
     """
     if len(differences) < 2:
         return None
-    own = max((sample_sd(differences) or 0.0) ** 2, rounding)
-    if pool is not None and own <= pool.variance:
+    own = max(sample_sd(differences) or 0.0, rounding)
+    if pool is not None and own <= pool.sd:
         return pool
-    return Pool(variance=own, degrees=len(differences) - 1)
+    return Pool(sd=own, degrees=len(differences) - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,8 +163,8 @@ def differences_between(
     pool = pooled_variance(cells)
     tested: list[Difference | None] = []
     for found in paired:
-        variance = larger_variance(found, pool, 2 * step**2 / 12)
-        if variance is not None and _beyond_rounding(variance.variance, cells):
+        variance = larger_variance(found, pool, step / math.sqrt(6))  # √2 · step / √12
+        if variance is not None and _beyond_rounding(variance.sd, cells):
             tested.append(_difference(found, variance))
         else:
             tested.append(Difference(mean=mean(found), n=len(found)) if found else None)
@@ -171,7 +178,7 @@ def _difference(pairs: Sequence[float], variance: Pool | None) -> Difference:
     """
     middle, n = mean(pairs), len(pairs)
     degrees = n - 1 if variance is None else variance.degrees
-    error = (sample_sd(pairs) or 0.0 if variance is None else math.sqrt(variance.variance)) / math.sqrt(n)
+    error = (sample_sd(pairs) or 0.0 if variance is None else variance.sd) / math.sqrt(n)
     return Difference(
         mean=middle,
         n=n,

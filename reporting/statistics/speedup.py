@@ -156,17 +156,17 @@ def speedups(cells: Sequence[TargetCosts], baseline: int) -> list[SpeedupEstimat
         elif cell.limits or cells[baseline].limits:
             found.append(_bounded(list(ratios.values())))
         else:
-            rounding = cell.rounding + cells[baseline].rounding
+            rounding = math.sqrt(cell.rounding + cells[baseline].rounding)
             found.append(_estimated([ratio for ratio, _ in ratios.values()], pool, rounding))
     return found
 
 
 def _estimated(differences: Sequence[float], pool: Pool | None, rounding: float) -> SpeedupEstimate:
-    """Return a speedup from each seed's difference of log costs, with a variance of at least `rounding`."""
+    """Return a speedup from each seed's difference of log costs, whose spread is at least `rounding`."""
     n, middle = len(differences), mean(differences)
     if (variance := larger_variance(differences, pool, rounding)) is None:
         return SpeedupEstimate(value=math.exp(middle), n=n)
-    half = t_quantile(LEVEL, variance.degrees) * math.sqrt(variance.variance / n)
+    half = t_quantile(LEVEL, variance.degrees) * variance.sd / math.sqrt(n)
     return SpeedupEstimate(
         value=math.exp(middle), n=n, low=math.exp(middle - half), high=math.exp(middle + half)
     )

@@ -239,6 +239,15 @@ def table_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[tuple[str,
         title = with_true_title(find_metric(other), settings)[0].title
         remarks.append(f"In parentheses, as a fallback: {title[0].lower()}{title[1:]}.")
         metrics.append(find_metric(other))
+    for column in made.columns:
+        place = column.level, column.metric.name
+        values = [each.value for (_, *at), each in made.estimates.items() if tuple(at) == place]
+        if any(values) and all(column.metric.format(each) == column.metric.format(0.0) for each in values):
+            name = " ".join(filter(None, (column.level, column.metric.name)))
+            largest = max(map(abs, values))
+            remarks.append(
+                f"{name}: all values print as zero; they go up to {largest:.2g}.".replace("-", "−")
+            )
     remarks.append(difference_sentence(dict.fromkeys(metrics, settings)))
     baseline = made.changes.describe_baseline() if made.changes else level_name(spec.baseline or "")
     for found in (_differences_sentences(list(made.differences.values()), baseline), _best(made, cells)):

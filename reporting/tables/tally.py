@@ -140,7 +140,7 @@ def tally_trials(
     located = _locate_trials(trials, spec.rows, spec.columns, spec.over)
     tallies: dict[Place, tuple[Tally, ...]] = {}
     for metric in dict.fromkeys((*spec.value, *filter(None, (spec.otherwise, spec.pick_by)))):
-        valued = located.hstack(observe(study, trials, outcomes, metric, begun=begun))
+        valued = located.hstack(observe(study, trials, outcomes, metric, begun=begun, digits=spec.digits))
         if spec.over and spec.pick_by is None:
             valued = _seed_means(valued)
         for row, column, tally in _tallies(valued, study.later_seeds, separate=spec.pick_by is not None):

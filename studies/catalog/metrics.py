@@ -313,9 +313,31 @@ BETTER_ARROWS = {True: " ↑", False: " ↓", None: ""}
 
 
 def format_number(value: float, decimals: int) -> str:
-    """Format a number with these decimals, grouped thousands and a true minus sign, and never as −0."""
+    """Format a number with these decimals, grouped thousands and a true minus sign, and never as −0.
+
+    A number that would have more than ten digits has three, and a power of ten: `6.57e124`.
+    """
+    if math.isfinite(value) and (abs(value) >= 10.0 ** (_MOST_DIGITS - decimals) or decimals >= _MOST_DIGITS):
+        digits, _, exponent = format(value, "z.2e").partition("e")
+        return f"{digits}e{int(exponent)}".replace("-", "−") if value else "0"
     # the option z turns -0.0 into 0.0
     return format(value, f"z,.{decimals}f").replace("-", "−").replace("inf", "∞")
+
+
+def shown_decimals(decimals: int, largest: float) -> int:
+    """Return how many decimals show values up to `largest`: more than `decimals` if these show only 0."""
+    return 2 - math.floor(math.log10(largest)) if 0 < largest < 10.0**-decimals else decimals
+
+
+def last_digit(decimals: int, largest: float) -> float:
+    """Return one unit of the last digit in which values up to `largest` are shown."""
+    if largest >= 10.0 ** (_MOST_DIGITS - decimals):
+        return 10.0 ** (math.floor(math.log10(largest)) - 2)
+    return 10.0 ** -shown_decimals(decimals, largest)
+
+
+_MOST_DIGITS = 10
+"""The most digits of a number, before and after its point, that is shown without a power of ten."""
 
 
 def with_sign(number: str) -> str:

@@ -39,6 +39,7 @@ from ..catalog.metrics import (
     Metric,
     Target,
     find_metric,
+    last_digit,
     metric_family,
     read_target,
 )
@@ -376,17 +377,19 @@ def cost_per_epoch(target: str, outcomes: pl.DataFrame) -> dict[str, float]:
     return dict(costs.drop_nulls().iter_rows())
 
 
-def smallest_step(metric: Metric, settings: TrialSettings | None, per_epoch: float | None = None) -> float:
+def smallest_step(
+    metric: Metric, settings: TrialSettings | None, per_epoch: float | None = None, *, largest: float = 0.0
+) -> float:
     """Return the smallest difference, other than 0, that two values of a metric can have.
 
     For a target it is the trial's cost `per_epoch`, for lengths the step of the task's curriculum, otherwise
-    one unit of the last printed digit.
+    one unit of the last digit in which values up to `largest` are shown.
     """
     if per_epoch is not None:
         return per_epoch
     if metric.steps_with_curriculum and settings is not None:
         return float(require_algorithmic(settings.task.name).length_step)
-    return 10.0**-metric.decimals
+    return last_digit(metric.decimals, largest)
 
 
 def without_whole_dev(

@@ -675,7 +675,9 @@ def test_values_at_a_bound_are_equal_and_more_seeds_tell_them_no_further_apart(s
     assert (one.verdict, one.needed, one.deciding.p, one.deciding.interval) == (verdict, None, None, None)
     (note,) = one.deciding.notes
     assert "largest possible value" in note.what
-    assert ("do not help" in note.what) == (verdict is UNDECIDED)
+    assert ("may show a difference" in note.what) == (verdict is UNDECIDED)
+    assert ("more seeds do not help" in str(one)) == (verdict is UNDECIDED)
+    assert not re.search("run more|would do|within ±", str(one))
 
 
 def test_a_bound_below_is_as_good_as_one_above_and_a_diverged_seed_is_at_none():

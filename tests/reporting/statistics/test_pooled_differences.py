@@ -103,9 +103,9 @@ def test_the_pooled_variance_is_the_mean_over_all_pairs_of_cells_whatever_units_
         apart = [one[unit] - other[unit] for unit in one.keys() & other.keys()]
         if len(apart) > 1:
             squares, freedom = squares + np.var(apart) * len(apart), freedom + len(apart) - 1
-    assert pooled_variance(cells).variance == pytest.approx(squares / freedom)
+    assert pooled_variance(cells).sd == pytest.approx((squares / freedom) ** 0.5)
     many = [dict(enumerate(row)) for row in rng.normal(0, 1, (10_000, 3))]  # fifty million pairs
-    assert pooled_variance(many).variance == pytest.approx(2, abs=0.1)
+    assert pooled_variance(many).sd == pytest.approx(2**0.5, abs=0.05)
 
 
 def test_values_that_differ_only_by_rounding_do_not_vary():
@@ -139,3 +139,29 @@ def test_three_seeds_can_be_enough():
     ]
     adjusted = holm_adjusted([each.p for each in differences_from(base, others)])
     assert [p < 0.05 for p in adjusted] == [False, True, False]
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-160, 1e-9, 1e9, 1e125, 1e160, 1e300])
+def test_a_test_of_values_of_any_size_has_the_same_p(drawn, size):
+    plain, scaled = (differences_from(*_split(table)) for table in (drawn, drawn * size))
+    assert [each.p for each in scaled] == pytest.approx([each.p for each in plain])
+    assert [each.half_width / size for each in scaled] == pytest.approx([each.half_width for each in plain])
+    claims = [
+        paired_test(
+            differences=dict(enumerate((table[1] - table[0]).tolist())),
+            region=(0.0, np.inf),
+            rounding=0.0,
+            test=test,
+            complete=True,
+            pool=pooled_variance(values(table)),
+        )
+        for test in ("pooled", "t", "permutation", "wilcoxon")
+        for table in (drawn, drawn * size)
+    ]
+    assert [each.p for each in claims[1::2]] == pytest.approx([each.p for each in claims[::2]])
+    assert [each.needed(0.95) for each in claims[1::2]] == [each.needed(0.95) for each in claims[::2]]
+
+
+def _split(table):
+    base, *others = values(table)
+    return base, others

@@ -1,9 +1,17 @@
 """The number formats of metrics."""
 
+import math
+
 import pytest
 
 from activemem.studies import METRICS
-from activemem.studies.catalog.metrics import find_metric, metric_family, unknown_metric
+from activemem.studies.catalog.metrics import (
+    find_metric,
+    format_number,
+    last_digit,
+    metric_family,
+    unknown_metric,
+)
 
 
 @pytest.mark.parametrize(
@@ -60,3 +68,27 @@ def test_an_unknown_metric_without_a_near_name_is_reported_without_the_list():
     assert unknown_metric("acuracy") == "unknown metric 'acuracy'; nearest: accuracy"
     told = "unknown metric 'qq'; list all: activemem list metrics (a plug-in's metrics need --plugin FILE)"
     assert unknown_metric("qq") == told
+
+
+@pytest.mark.parametrize(
+    ("value", "decimals", "shown"),
+    [
+        (1234567.25, 1, "1,234,567.2"),
+        (-3.5e12, 2, "−3.50e12"),
+        (6.5714e124, 2, "6.57e124"),
+        (-0.00001, 3, "0.000"),
+        (3.14159e-15, 17, "3.14e-15".replace("-", "−")),
+        (0.0, 17, "0"),
+        (math.inf, 2, "∞"),
+    ],
+)
+def test_a_number_has_its_decimals_or_three_digits_and_a_power_of_ten(value, decimals, shown):
+    assert format_number(value, decimals) == shown
+
+
+@pytest.mark.parametrize(
+    ("decimals", "largest", "step"),
+    [(3, 2.5, 1e-3), (7, 4e-5, 1e-7), (3, 4e-5, 1e-7), (3, 0.0, 1e-3), (0, 7.0, 1.0), (2, 6.6e124, 1e122)],
+)
+def test_the_last_digit_follows_what_is_shown_or_the_values(decimals, largest, step):
+    assert last_digit(decimals, largest) == pytest.approx(step)
