@@ -176,6 +176,7 @@ def test_claims_for_a_program(run, claiming):
         "bounds": None,
         "gaps": [],
         "notes": [],
+        "at_bound": False,
         "decides_part": True,
     }
 
