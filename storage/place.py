@@ -162,14 +162,14 @@ class FolderPlace(Place):
         except OSError as error:
             is_file = os.path.isfile(folder)  # noqa: PTH113 -- never raise
             why = "is a file" if is_file else f"takes no new file ({error.strerror})"
-            grant = f"its owner{_owner(folder)} can grant it (chmod g+rwx)" * (error.errno == EACCES)
-            if otherwise:
-                remedy = f"; {grant}" if grant else ""
-                raise StoreError(f"{self.root}: {otherwise}, because {folder} {why}{remedy}") from None
-            way = f"{grant.replace('its', 'Its', 1)}, or choose" if grant else "Choose"
+            ways = [f"Its owner{_owner(folder)} can grant it (chmod g+rwx)"] if error.errno == EACCES else []
+            if not otherwise:
+                ways.append(
+                    "choose another folder: --results DIR" if ways else "Choose another folder: --results DIR"
+                )
+            what = otherwise or "results cannot be stored here"
             raise StoreError(
-                f"{self.root}: results cannot be stored here, because {folder} {why}. "
-                f"{way} another folder: --results DIR"
+                f"{self.root}: {what}, because {folder} {why}. {', or '.join(ways)}".rstrip()
             ) from None
         finally:
             with suppress(OSError):

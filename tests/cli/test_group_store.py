@@ -178,26 +178,3 @@ def test_files_in_a_folder_of_another_owner_stay_and_the_folder_is_named(
     )
     assert contents(damaged.root) == before
     assert run("store", "check").exit_code == 1  # which needs no permission to write
-
-
-@pytest.mark.parametrize("folder", ["trials/tiny", "metrics", "leases", "checkpoints"])
-def test_trials_in_a_folder_of_another_owner_are_not_forgotten_and_the_folder_is_named(
-    run, tiny, monkeypatch, folder
-):
-    store = make_partial_store(tiny)
-    closed, real_access = store.root / folder, os.access
-    closed.mkdir(exist_ok=True)
-
-    def access(path, mode):
-        is_closed = Path(path).absolute() == closed.absolute()
-        return not (is_closed and mode & os.W_OK) and real_access(path, mode)
-
-    monkeypatch.setattr(os, "access", access)
-    before = contents(store.root)
-    done = run("study", "forget", "tiny", "--yes")
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr == (
-        f"results: nothing is removed, because {closed} takes no new file (Permission denied); "
-        f"its owner, {closed.owner()}, can grant it (chmod g+rwx)\n"
-    )
-    assert contents(store.root) == before

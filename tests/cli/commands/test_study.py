@@ -273,15 +273,15 @@ def test_an_own_study_with_the_name_of_a_shipped_one_is_listed_among_one_s_own(r
 
 @pytest.mark.parametrize("folder", ["trials/tiny", "metrics", "leases", "checkpoints"])
 @pytest.mark.parametrize(
-    "command",
+    ("command", "what"),
     [
-        ("study", "forget", "tiny", "--yes"),
-        ("study", "run", "tiny.toml", "--local"),
+        (("study", "forget", "tiny", "--yes"), "nothing is removed"),
+        (("study", "run", "tiny.toml", "--local"), "results cannot be stored here"),
     ],
-    ids=" ".join,
+    ids=["forget", "run"],
 )
 def test_commands_that_write_name_the_folder_of_another_user_and_the_next_step(
-    run, tiny, monkeypatch, command, folder
+    run, tiny, monkeypatch, command, what, folder
 ):
     store = make_partial_store(tiny)
     closed, access = store.root / folder, os.access
@@ -290,7 +290,10 @@ def test_commands_that_write_name_the_folder_of_another_user_and_the_next_step(
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != closed and access(path, mode))
     refused = run(*command)
     assert refused.exit_code == 2
-    assert f"because {closed} takes no new file (Permission denied). Its owner, " in refused.stderr
+    assert (
+        f"results: {what}, because {closed} takes no new file (Permission denied). Its owner, "
+        in refused.stderr
+    )
     assert "can grant it (chmod g+rwx)" in refused.stderr
     assert sorted(store.root.rglob("*")) == before
 
