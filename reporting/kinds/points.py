@@ -112,8 +112,14 @@ def _measured(point: FoundPoint, metric: Metric, spec: PointsTable, best: str) -
     found = estimate(values.values(), spread=spec.spread).within(metric.bounds)
     spread, interval = spread_texts(found, metric, spec.spread)
     text = metric.format(found.value)
+    is_best = text == best and found.n > 1  # one seed does not rank
     return Cell(
-        status=CellStatus.DONE, estimate=found, text=text, spread=spread, interval=interval, best=text == best
+        status=CellStatus.DONE,
+        estimate=found,
+        text=text,
+        spread=spread,
+        interval=interval,
+        best=is_best,
     )
 
 
@@ -142,7 +148,8 @@ def _caption(spec: PointsTable, found: SearchPoints, metrics: Sequence[Metric]) 
 def _remarks(study: Study, found: SearchPoints, metrics: Sequence[Metric]) -> Iterator[str]:
     settings = [trial.settings for trial in found.trained]
     if found.complete:
-        yield "Bold: best in its column."
+        if any(point.seeds > 1 for point in found.complete):
+            yield "Bold: best in its column."
         yield "The best of many points is biased upwards; confirm it with activemem study promote."
     yield from noise_sentences(study, found, find_metric(found.goals[0].name))
     if difference := difference_sentence(dict.fromkeys(metrics, settings)):

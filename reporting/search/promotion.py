@@ -270,7 +270,7 @@ def _shown(study: Study, found: SearchPoints, *, has_baseline: bool) -> str:
     goals = [goal.name for goal in found.goals if goal.name in METRICS_AND_COSTS]
     goals += [each.name for each in _reported(study, found) if each.name in METRICS_AND_COSTS]
     keys: dict[str, Any] = {"name": "winners", "rows": POINT} | ({"columns": across[0]} if across else {})
-    keys |= {"value": list(dict.fromkeys([*goals, "parameters"])), "best": "test"}
+    keys |= {"value": list(dict.fromkeys([*goals, "parameters"]))}
     return toml_table("[[table]]", keys | ({BASELINE: BASELINE} if has_baseline else {}))
 
 

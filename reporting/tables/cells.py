@@ -29,6 +29,7 @@ from ..observe import counted_levels, counted_trials
 from ..outcomes import provenance
 from ..statistics.estimates import Estimate
 from .differences import (
+    NOT_SEPARABLE,
     ColumnTests,
     baseline_tests,
     find_bold_cells,
@@ -38,11 +39,15 @@ from .differences import (
     table_sentences,
 )
 from .published import PublishedMatch, add_paper_only, difference_from_baseline, match_published
-from .table import Cell, CellStatus, ColumnKey, Footnotes, Table, TableExtras
+from .table import Cell, CellStatus, ColumnKey, Footnote, Footnotes, Table, TableExtras
 from .tally import Place, Tally, pick_best, tally_trials, untrained_remarks
 
 if TYPE_CHECKING:
     from ...studies.presentation.table_keys import CellsTable
+
+
+TIE_NOTE = Footnote(mark=NOT_SEPARABLE, text="not separable from the best")
+"""The footnote of values that the seeds cannot tell from the best of their column."""
 
 
 class TableCells:
@@ -171,8 +176,9 @@ class TableCells:
         """Return the finished table. If requested, rows and columns that only the paper has are added."""
         spec, match = self.spec, self.published_match
         best = {place for column in self.bold_cells for place in column.best}
+        ties = {place for column in self.bold_cells for place in column.ties}
         cells = tuple(  # makes the footnotes too
-            tuple(self._cell(row.level, column, best) for column in self.columns) for row in self.rows
+            tuple(self._cell(row.level, column, best, ties) for column in self.columns) for row in self.rows
         )
         remarks, notes = table_sentences(self, list(chain(*cells)))
         table = Table(
@@ -182,7 +188,7 @@ class TableCells:
             rows=tuple(row.head for row in self.rows),
             columns=tuple(column.head for column in self.columns),
             cells=cells,
-            footnotes=self._footnotes.as_tuple(),
+            footnotes=(*self._footnotes.as_tuple(), *([TIE_NOTE] if ties else [])),
             provenance=provenance({trial.id for trial in self.trials}, self.outcomes),
             keys=tuple(
                 ColumnKey(metric=column.metric.name, level=column.head if column.level else "")
@@ -200,7 +206,7 @@ class TableCells:
             table = add_paper_only(table, match, self.rows, self.columns)
         return table
 
-    def _cell(self, row: str, column: TableColumn, best: Collection[Place]) -> Cell:
+    def _cell(self, row: str, column: TableColumn, best: Collection[Place], ties: Collection[Place]) -> Cell:
         """Return the finished cell at a row and column; without trials it has only the paper's number."""
         place, metric, match = (row, column.level, column.metric.name), column.metric, self.published_match
         tally, estimate = self.tallies.get(place), self.estimates.get(place)
@@ -262,6 +268,8 @@ class TableCells:
             spread=spread,
             interval=interval,
             best=place in best,
+            tie=place in ties,
+            marks=(TIE_NOTE.mark, *marks) if place in ties else marks,
             picked=tally.label,
         )
 

@@ -1,14 +1,13 @@
 """Differences between the table cells of one column, with their tests.
 
-Each row is compared with its baseline row. The best cells are printed in bold. A cell is among them if its
-printed number equals the best one, or if no other cell is significantly better.
+Each row is compared with its baseline row. The best cell of a column is printed in bold, and the other cells
+are tested against it: those that are not significantly worse are ties.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import ANALYTIC_COSTS, Metric, find_metric, is_target, pick_bias
@@ -60,8 +59,9 @@ class ColumnTests:
 
     `tested` has the difference of each pair of cells, the first minus the second. `families` is the number of
     groups with their own pooled variance. `detectable` are the differences that the comparisons detect with a
-    power of 80 %; empty if unknown. `best` are the bold cells, the best first; empty for differences
-    from baselines.
+    power of 80 %; empty if unknown. `best` are the bold cells, and `ties` those that are not separable
+    from the best; both are empty for differences from baselines. `has_one_seed` is true if nothing is ranked,
+    since the best value is of one seed.
     """
 
     metric: Metric
@@ -69,6 +69,8 @@ class ColumnTests:
     families: int = 0
     detectable: tuple[float, ...] = ()
     best: tuple[Place, ...] = ()
+    ties: tuple[Place, ...] = ()
+    has_one_seed: bool = False
 
     @property
     def tests(self) -> int:
@@ -151,23 +153,23 @@ def _test_rule(tested: Sequence[ColumnTests], over: str, article: str, noun: str
         how = f"t with {variance}, {degrees_of_freedom(degrees)}"
         if any(each.is_permuted for each in found):
             how += ", or a paired permutation test with enough seeds"
-    limits = detectable_words([(column.metric, each) for column in tested for each in column.detectable])
+    words = _limit_words([(column.metric, each) for column in tested for each in column.detectable])
+    noise = ", depending on the spread," if " to " in words else ""
+    limits = f"; {words}{noise} is detected with a power of 80 %" if words else ""
     family = f"{number_range(counts)} {noun}{'' if counts == [1] else 's'} of the column"
     return f"{how}; {' '.join(filter(None, ('Holm over', article, family)))}{limits}"
 
 
-def detectable_words(found: Sequence[tuple[Metric, float]], between: str = "") -> str:
-    """Describe the smallest difference of each metric that is detected with 80 % power; "" if unknown."""
+def _limit_words(found: Sequence[tuple[Metric, float]]) -> str:
+    """Return the smallest difference that is detected in each metric, as `loss 0.12 to 0.15 or more`."""
     limits: dict[str, tuple[Metric, list[float]]] = {}
     for metric, limit in found:
         limits.setdefault(metric.name, (metric, []))[1].append(limit)
-    several, parts = False, list[str]()
-    for name, (metric, each) in limits.items():
-        ends = list(dict.fromkeys(map(metric.format, (min(each), max(each)))))
-        several |= len(ends) > 1
-        parts.append(f"{name} {' to '.join(ends)}")
-    noise = ", depending on the spread," if several else ""
-    return f"; {', '.join(parts)} or more{between}{noise} is detected with a power of 80 %" if parts else ""
+    parts = [
+        f"{name} {' to '.join(dict.fromkeys(map(metric.format, (min(each), max(each)))))}"
+        for name, (metric, each) in limits.items()
+    ]
+    return f"{', '.join(parts)} or more" if parts else ""
 
 
 def find_bold_cells(made: TableCells, column: TableColumn) -> ColumnTests:
@@ -175,9 +177,9 @@ def find_bold_cells(made: TableCells, column: TableColumn) -> ColumnTests:
 
     No cell is best if there are fewer than two values, if all values are equal, or if the metric has no
     better direction. A cell with an infinite value, or a diverged or failed seed, is worse than every other
-    cell, and never best. With `best = "shown"` the printed digits decide, so that two equal numbers are both
-    bold or both plain. With `best = "test"`, a cell that shares fewer than two seeds with the leading one is
-    not compared, and is plain.
+    cell, and never best. One seed does not rank, so a cell of one seed is not best, either. The values that
+    are not significantly worse than the best are `ties`. With `bold = "best"`, nothing is tested: the printed
+    digits decide, so that two equal numbers are both bold.
     """
     metric, estimates = column.metric, made.estimates
     cells = [(row.level, column.level, metric.name) for row in made.rows]
@@ -185,31 +187,31 @@ def find_bold_cells(made: TableCells, column: TableColumn) -> ColumnTests:
     known = [cell for cell in cells if cell in estimates and cell not in worst]
     if len(known) < (1 if worst else 2) or metric.higher_is_better is None:
         return ColumnTests(metric=metric)
-    if len(known) == 1:
-        return ColumnTests(metric=metric, best=tuple(known))
     sign = 1 if metric.higher_is_better else -1
     ranked = sorted(known, key=lambda cell: -sign * estimates[cell].value)
     shown = metric.format(estimates[ranked[0]].value)
     alike = [cell for cell in ranked if metric.format(estimates[cell].value) == shown]
-    if len(alike) == len(known) and not worst:  # if all are equal, none is best
+    if len(alike) == len(known) > 1 and not worst:  # if all are equal, none is best
         return ColumnTests(metric=metric)
-    if made.spec.best == "shown":
+    if made.spec.bold == "best":
         return ColumnTests(metric=metric, best=tuple(alike))
-    found = _test_pairs(made, metric, [list(combinations(ranked, 2))])
-    # `ranked` begins with the best, but a pair's shared seeds may order its cells the other way round
+    first, *others = ranked
+    if estimates[first].n < 2 and metric.name not in ANALYTIC_COSTS:
+        return ColumnTests(metric=metric, has_one_seed=True)
+    found = _test_pairs(made, metric, [[(first, other) for other in others]])
     worse = {
-        two if sign * each.difference.mean > 0 else one
-        for (one, two), each in found.tested.items()
-        if each.is_significant
+        other
+        for (_, other), each in found.tested.items()
+        if each.is_significant and sign * each.difference.mean > 0
     }
-    compared = {
-        cell
-        for pair, each in found.tested.items()
-        if ranked[0] in pair and each.p is not None and each.difference.n > 1
-        for cell in pair
-    }
-    return replace(found, best=tuple(cell for cell in ranked if cell in compared - worse))
+    equal = [each for each in ranked if estimates[each].value == estimates[first].value]
+    best = [each for each in equal if estimates[each].n > 1 or metric.name in ANALYTIC_COSTS]
+    ties = [each for each in others if each not in worse and each not in best]
+    return replace(found, best=tuple(best), ties=() if metric.name in ANALYTIC_COSTS else tuple(ties))
 
+
+NOT_SEPARABLE = "≈"
+"""The mark of a value that the seeds cannot tell from the best one of its column."""
 
 SPREADS = {"sd": "± s.d.", "se": "± s.e.", "ci": "[95 % interval]"}
 
@@ -326,24 +328,24 @@ def _average(
 
 
 def _best(made: TableCells, cells: Sequence[Cell]) -> tuple[list[str], list[str]]:
-    """Return a remark on what is bold, and a note on the test by which it is."""
+    """Return remarks on what is bold and on the differences that can be shown, and a note on the tests."""
+    columns = made.bold_cells
+    is_single = any(each.has_one_seed for each in columns)
+    remarks = ["Without bold: one seed does not rank."] if is_single else []
     if not any(cell.best for cell in cells):
-        return [], []
-    spec, columns = made.spec, made.bold_cells
-    sides = {column.metric.higher_is_better for column in columns} - {None}
+        return remarks, []
+    sides = {column.metric.higher_is_better for column in columns if column.best}
     side = "best" if len(sides) > 1 else "highest" if True in sides else "lowest"
     strayed = any(tally.values and tally.counts_as_worst for tally in made.tallies.values())
     end = "; never with a diverged or failed seed." if strayed else "."
-    if spec.best == "shown":
-        return [f"Bold: {side} in its column, with all ties at the shown precision{end}"], []
+    if made.spec.bold == "best":
+        return [*remarks, f"Bold: {side} in its column, with all ties at the shown precision{end}"], []
+    remarks.insert(0, f"Bold: {side} in its column{end}")
     tested = [column for column in columns if column.tests]
-    if not tested:
-        return [f"Bold: no value in its column is provably better with these seeds{end}"], []
-    rule = _test_rule(tested, "the column", "", "pair")
-    return (
-        [f"Bold: no value in its column is significantly better{end}"],
-        [f"Bold: p < {SIGNIFICANCE_LEVEL} by {rule}."],
-    )
+    limits = [(column.metric, each) for column in tested for each in column.detectable]
+    remarks += [f"Differences that the seeds can show: {words}."] if (words := _limit_words(limits)) else []
+    rule = _test_rule(tested, "the column", "", "pair") if tested else ""
+    return remarks, [f"{NOT_SEPARABLE}: p ≥ {SIGNIFICANCE_LEVEL} by {rule}."] if rule else []
 
 
 def note_unlearnt(
@@ -360,22 +362,26 @@ def note_unlearnt(
         known = {at: cell.estimate.value for at, cell in cells.items() if cell.estimate and not cell.metric}
         if sentence := unlearnt_sentence(metric, settings, known.values()):
             marks |= dict.fromkeys(known, notes.mark(sentence))
+
+    def noted_cell(row: int, column: int, cell: Cell) -> Cell:
+        if (row, column) not in marks:
+            return cell
+        others = (mark for mark in cell.marks if mark != NOT_SEPARABLE)
+        return replace(cell, best=False, tie=False, marks=(*others, marks[row, column]))
+
     noted = tuple(
-        tuple(
-            replace(cell, best=False, marks=(*cell.marks, marks[row, number]))
-            if (row, number) in marks
-            else cell
-            for number, cell in enumerate(line)
-        )
+        tuple(noted_cell(row, column, cell) for column, cell in enumerate(line))
         for row, line in enumerate(table.cells)
     )
     if marks and not any(cell.best for line in noted for cell in line):
         remarks, hows = (
-            tuple(sentence for sentence in each if not sentence.startswith("Bold: "))
+            tuple(sentence for sentence in each if not sentence.startswith(("Bold: ", NOT_SEPARABLE)))
             for each in (table.remarks, table.notes)
         )
         table = replace(table, remarks=remarks, notes=hows)
-    return replace(table, cells=noted, footnotes=notes.as_tuple())
+    has_ties = any(cell.tie for line in noted for cell in line)
+    footnotes = tuple(note for note in notes.as_tuple() if has_ties or note.mark != NOT_SEPARABLE)
+    return replace(table, cells=noted, footnotes=footnotes)
 
 
 def groups_by_task(made: TableCells) -> list[tuple[str, TrialSettings, set[tuple[int, int]]]]:

@@ -81,6 +81,7 @@ class Cell:
     is_significant: bool = False
     p: float | None = None
     best: bool = False
+    tie: bool = False
     marks: tuple[str, ...] = ()  # marks of its footnotes
     at_least: float | None = None
     picked: str = ""
@@ -186,8 +187,8 @@ class Table:
         `value` is the unrounded mean of `n` values. `spread` has the kind `spread_is`; for an interval it is
         half of its width, before `low` and `high` are cut at the range of the metric. A censored cell has
         only `low`, below its unknown value. `p` is the corrected p of the difference. `picked` is null unless
-        the cell is the best of several levels. `published` has the paper's number in `unit`, and `note` the
-        footnotes.
+        the cell is the best of several levels. A `tie` is not separable from the best of its
+        column. `published` has the paper's number in `unit`, and `note` the footnotes.
         """
         schema = {
             **dict.fromkeys(("row", "column"), pl.String),
@@ -201,6 +202,7 @@ class Table:
             "is_significant": pl.Boolean,
             "p": pl.Float64,
             "best": pl.Boolean,
+            "tie": pl.Boolean,
             "picked": pl.String,
             "published": pl.Float64,
             "unit": pl.String,
@@ -255,7 +257,7 @@ class Footnotes:
 
     def mark(self, sentence: str) -> str:
         """Add a footnote if it is new, and return its mark. Marks are a to z, then aa, ab and so on."""
-        number, letters = len(self._marks) + 1, ""
+        number, letters = 1 + sum(mark.isalpha() for mark in self._marks.values()), ""
         # letters have no zero: z is followed by aa
         while number:
             number, letter = divmod(number - 1, 26)
@@ -296,6 +298,7 @@ def iter_records(table: Table) -> Iterator[dict[str, object]]:
                 "is_significant": None if cell.difference_half_width is None else cell.is_significant,
                 "p": cell.p,
                 "best": cell.best,
+                "tie": cell.tie,
                 "picked": cell.picked or None,
                 "published": published.value if published else None,
                 "published_text": published.text if published else None,

@@ -71,9 +71,9 @@ class CellsTable(SpreadTable):
     """a metric or a cost, or a list of them, shown side by side"""
     published: PublishedSpec = PublishedSpec()
     """the paper's table by name, or a table with these keys"""
-    best: Literal["shown", "test"] = "shown"
-    """which values are bold: all that are printed like the best, or all of several seeds that a test does not
-    find worse than the best"""
+    bold: Literal["tested", "best"] = "tested"
+    """what is bold: `"tested"`, the best value of several seeds, where ≈ marks values that a test cannot tell
+    from it; `"best"`, all values that are printed like the best, without a test"""
     baseline: Any = None
     """the row to which all other rows are compared; for `changes`, factor levels that differ from the study's
     baseline"""

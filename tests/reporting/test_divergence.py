@@ -61,9 +61,9 @@ def test_a_table_shows_the_seeds_that_did_not_diverge_and_reports_the_others(fou
     assert made.cells[1][0].status == "done"
 
 
-@pytest.mark.parametrize("best", ["shown", "test"])
-def test_a_mean_without_a_diverged_seed_is_never_bold(found, best):
-    study = load_study(STUDY.replace('rows = "model"', f'rows = "model"\nbest = "{best}"'))
+@pytest.mark.parametrize("bold", ["best", "tested"])
+def test_a_mean_without_a_diverged_seed_is_never_bold(found, bold):
+    study = load_study(STUDY.replace('rows = "model"', f'rows = "model"\nbold = "{bold}"'))
     made = StudyResults(study, found.store).table()
     assert made.cells[0][0].estimate.value < made.cells[1][0].estimate.value
     assert [row[0].best for row in made.cells] == [False, True]

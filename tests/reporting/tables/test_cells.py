@@ -84,23 +84,30 @@ def test_an_interval_is_in_brackets_and_only_shown_if_the_seeds_allow_it(make: M
     assert cell_of(make(spread="ci", select=few), "sa", "sort").full_text == "30.2 [27.4, 33.1]"
 
 
-def test_bold_is_all_than_which_none_is_significantly_better(make: Make) -> None:
-    made = make(best="test")
-    assert [row[0].best for row in made.cells] == [True, True, False, False]
-    assert re.match("Bold: p < 0.05 by .*; Holm over 3 to 6 pairs", made.notes[0])
+def test_only_the_best_is_bold_and_what_cannot_be_told_from_it_is_a_tie(make: Make) -> None:
+    made = make()
+    assert [(row[0].best, row[0].tie) for row in made.cells] == [
+        (False, True),
+        (True, False),
+        (False, False),
+        (False, False),
+    ]
+    assert made.cells[0][0].marks[0] == made.footnotes[-1].mark == "≈"
+    assert made.frame().filter("tie")["row"].to_list() == ["sa"] * 2
+    assert re.match("≈: p ≥ 0.05 by .*; Holm over 2 to 3 pairs", made.notes[0])
 
 
-def test_three_seeds_distinguish_what_is_far_apart_and_the_caption_says_how_far(make: Make) -> None:
-    made = make(best="test", select={"lr": 1e-3, "seed": [0, 1, 2]})
-    assert [row[0].best for row in made.cells] == [True, True, False, False]
+def test_three_seeds_distinguish_what_is_far_apart_and_a_remark_says_how_far(make: Make) -> None:
+    made = make(select={"lr": 1e-3, "seed": [0, 1, 2]})
+    assert [row[0].best for row in made.cells] == [False, True, False, False]
     assert "6 degrees of" in made.notes[0]
-    assert "; max_length 6.7 to 25.1 or" in made.notes[0]  # of two columns
+    assert any(re.search("can show: max_length .* to .* or more", line) for line in made.remarks)
 
 
-def test_with_one_seed_nothing_is_compared_and_no_cell_is_bold(make: Make) -> None:
-    made = make(best="test", select={"lr": 1e-3, "seed": 0})
-    assert not any(cell.best for row in made.cells for cell in row)
-    assert "Bold" not in " ".join(made.sentences)
+def test_one_seed_does_not_rank(make: Make) -> None:
+    made = make(select={"lr": 1e-3, "seed": 0})
+    assert not any(cell.best or cell.tie for row in made.cells for cell in row)
+    assert "Without bold: one seed does not rank." in made.remarks
 
 
 @pytest.mark.parametrize(
@@ -115,7 +122,7 @@ def test_a_cell_of_one_seed_is_not_bold_in_a_half_finished_table(
         each.id for each in study.trials if each.levels["mixer"] == second and each.levels["seed"] != seed
     ]
     done = outcomes.filter(~pl.col("trial").is_in(rest))
-    made = build_table(study, spec(best="test"), done, published=False, begun=begun)
+    made = build_table(study, spec(), done, published=False, begun=begun)
     assert [row[0].count for row in made.cells] == [8, 1, 8, 8]
     assert [row[0].best for row in made.cells] == bold
 
@@ -162,9 +169,9 @@ def test_a_cell_picks_its_best_level_and_says_which(make: Make, golden: GoldenTe
         for row in made.rows
         for column in made.columns
     }
-    assert picked["sa", "sort"] == ["lr 0.003"]
+    assert picked["sa", "sort"] == ["not separable from the best", "lr 0.003"]
     tied = "2 of 2 levels of lr tie: the first of the file was taken"
-    assert picked["sa", "addition"] == ["lr 0.001", tied]
+    assert picked["sa", "addition"] == ["not separable from the best", "lr 0.001", tied]
     golden(picked["conv(k=20)", "sort"])
     assert cell_of(made, "sa", "sort").picked == "lr 0.003"
     assert cell_of(made, "sa", "sort").count == 8
@@ -254,7 +261,7 @@ def test_the_papers_names_can_be_given(make: Make) -> None:
 def test_a_frame_has_a_row_for_each_cell_and_every_number(make: Make) -> None:
     made = make(over="lr", pick_by="max_length", select=None, spread="ci", baseline="sa", beside=True)
     frame = made.frame()
-    assert frame.shape == (8, 21)
+    assert frame.shape == (8, 22)
     assert frame.columns[:4] == ["row", "column", "value", "spread"]  # Polars prints these in any case
     first, *_ = frame.filter(pl.col("row") == "conv(k=20)").iter_rows(named=True)
     own = cell_of(made, "conv(k=20)", "sort")
@@ -277,6 +284,7 @@ def test_a_frame_has_a_row_for_each_cell_and_every_number(make: Make) -> None:
         "is_significant": True,
         "p": own.p,
         "best": False,
+        "tie": False,
         "picked": "lr 0.001",
         "published": 20.7,
         "unit": "tokens",

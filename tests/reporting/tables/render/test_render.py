@@ -47,7 +47,6 @@ FORMS: dict[str, dict[str, Any]] = {
         "pick_by": "max_length",
         "baseline": "sa",
         "spread": "se",
-        "best": "test",
     },
 }
 Forms = tuple[Study, pl.DataFrame, frozenset[str]]
