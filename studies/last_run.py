@@ -282,3 +282,5 @@ def load_or_error(name: str, store: Store) -> Study | StudyError:
         return load_last_run(name, store)
     except StudyError as error:
         return error
+    except StoreError as error:  # the record is of another version
+        return StudyError(name, [StudyFault(message=str(error))])

@@ -15,7 +15,7 @@ from hashlib import sha256
 
 from ...storage import Store, StoreState
 from ...storage.read import LatestAttempts
-from ...studies.last_run import load_last_run
+from ...studies.last_run import load_or_error
 from ...studies.planning.status import study_outcomes, unfinished_of
 from ...studies.study import Study
 from ...studies.text.errors import StudyError
@@ -134,11 +134,7 @@ class StoreReader:
         """Load a study as it was in its last run, or return the error."""
         known = self._loaded.get(name)
         if known is None or known[0] != recorded:
-            try:
-                known = (recorded, load_last_run(name, self._store))
-            except StudyError as error:
-                known = (recorded, error)
-            self._loaded[name] = known
+            known = self._loaded[name] = (recorded, load_or_error(name, self._store))
         return known[1]
 
 

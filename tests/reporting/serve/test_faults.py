@@ -1,5 +1,6 @@
 """Faults: clients that send nothing, and stores that cannot be read."""
 
+import json
 import re
 import resource
 import shutil
@@ -9,10 +10,13 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from http.client import HTTPConnection
+from urllib.parse import quote
 
+import polars as pl
 import pytest
 
 from activemem.storage import Store
+from activemem.storage.checksums import encode, encode_record
 
 from .conftest import fill, get, serving, wait_for
 
@@ -111,3 +115,43 @@ def test_a_store_that_could_never_be_read_is_a_page_as_well(tmp_path):
             answer, page = get(server, "/")
             assert answer.status == 503
             assert "AssertionError" not in page
+
+
+def test_a_record_of_another_version_hides_only_its_own_study(drawn, tmp_path):
+    store = Store(tmp_path / "results")
+    fill(store, drawn)
+    page = {"schema": 99, "remembered": "2026-12-01T00:00:00+00:00", "record": {"text": "x", "overrides": []}}
+    (store.root / "studies/later.json").write_bytes(encode_record(page, indent=2))
+    with serving(store) as server:
+        home = get(server, "/")[1]
+        assert STUDY in home
+        assert "expected schema 1, got 99" in home
+        assert get(server, STUDY)[0].status == 200
+        answer, text = get(server, "/study/later")
+        assert (answer.status, "expected schema 1, got 99" in text) == (404, True)
+
+
+def test_hostile_texts_of_rows_reach_no_page_as_they_are(drawn, tmp_path):
+    store = Store(tmp_path / "results")
+    fill(store, drawn)
+    markup = "\x1b]0;title\x07\x1b[31m\u202e<script>alert(1)</script>"
+    (path,) = (store.root / "trials/everything").glob("compacted-*") if store.upkeep.compact() else ()
+    rows = pl.read_parquet(path)
+    failed = pl.col("status") == "failed"
+    texts = ["host", "commit", "device", "version", "recipe", "recipe_id", "task"]
+    hostile = rows.with_columns(
+        *(pl.lit(markup).alias(name) for name in texts),
+        reason=pl.when(failed).then(pl.lit(f"{markup}\n{markup}")).otherwise("reason"),
+    )
+    others = hostile.with_columns(
+        trial=pl.format("{}{}", pl.lit("f"), pl.col("trial").str.tail(15)),
+        factors=pl.lit(json.dumps({markup: markup, "mixer": markup})),
+        settings=pl.lit(json.dumps({markup: markup})),
+    )
+    path.write_bytes(encode(pl.concat([hostile, others])))
+    with serving(Store(store.root)) as server:
+        for each in ("/", STUDY, f"{STUDY}?order={quote(markup)}", f"/study/{quote(markup)}"):
+            answer, text = get(server, each)
+            assert answer.status in (200, 404)
+            assert "<script>alert" not in text
+            assert all(sign.isprintable() or sign in "\n\t" for sign in text)
