@@ -179,7 +179,9 @@ def program_words(rows: pl.DataFrame) -> Iterator[str]:
 def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
     """Describe the origin of numbers: their count of trials, their code, their devices and their date."""
     shown = ("version", "commit", "torch_version", "cuda_version", "device", "finished")
-    known = outcomes.select("trial", *shown).filter(has_trial(trials))
+    known = outcomes.filter(has_trial(trials))
+    kinds = sorted(known["arithmetic"].fill_null(0).unique()) if "arithmetic" in known.columns else []
+    known = known.select("trial", *shown)
     count = f"{len(known)}" if len(known) == len(trials) else f"{len(known)} of {len(trials)}"
     parts = [f"{count} trial{'' if len(trials) == 1 else 's'}"]
     parts.extend(program_words(known))
@@ -188,6 +190,8 @@ def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
         if devices := ", ".join(known["device"].unique().sort()).removeprefix(", "):
             parts.append(devices)
         parts.extend(known.select(pl.col("finished").max().dt.strftime("%Y-%m-%d")).to_series())
+    if len(kinds) > 1:
+        parts.append(f"means over the arithmetic {' and '.join(map(str, kinds))} of the code")
     return one_line(" · ".join(parts))
 
 

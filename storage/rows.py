@@ -67,6 +67,8 @@ class TrialRow:
     - `started` and `finished` carry a time zone.
     - `commit` names the commit of the code, with a hash of uncommitted changes: 5d02964+a1b2c3d4.
     - `cuda_version` is empty on a CPU.
+    - `arithmetic` is the number of the code's arithmetic, `ARITHMETIC` in `studies/resolve/trial.py`; none
+      is 0.
     - `gpus` is the share of a GPU that the trial had, 0 on a CPU.
     - `continued_from` is the trial with fewer epochs or other tests that this one continues, if any. It is
       the trial itself if the row is a copy of the result of another study.
@@ -74,8 +76,8 @@ class TrialRow:
     - `packed_steps` counts the `steps` that earlier releases took together with other trials; new rows have
       none.
 
-    Rows of earlier releases have no `gpus`, no versions of torch, CUDA and Python, and only the "+" of the
-    hash. Raise `StoreError` with what is wrong.
+    Rows of earlier releases have no `gpus`, no versions of torch, CUDA, Python and Optuna, and only the "+"
+    of the hash. Raise `StoreError` with what is wrong.
     """
 
     trial: Text
@@ -102,6 +104,8 @@ class TrialRow:
     cuda_version: Text | None = None
     gpus: float | None = None
     python_version: Text | None = None
+    optuna_version: Text | None = None
+    arithmetic: Int32 | None = None
     continued_from: Text | None = None
     continued_after: Int32 | None = None
     packed_steps: Int64 | None = None
@@ -345,11 +349,11 @@ def _attempt_frame(
     return pl.DataFrame({**keys, **columns}, schema=schema)
 
 
-SCHEMA_VERSION: Final = 3
-"""The written schema version; 2 added columns for where a trial ran, and 3 `gpus`. They are null in files of
-earlier versions."""
+SCHEMA_VERSION: Final = 4
+"""The written schema version; 2 added columns for where a trial ran, 3 `gpus`, and 4 `optuna_version` and
+`arithmetic`. They are null in files of earlier versions."""
 
-READ_VERSIONS: Final = (1, 2, 3)
+READ_VERSIONS: Final = (1, 2, 3, 4)
 """The readable schema versions."""
 
 SCHEMAS: Final = {

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 
 import torch
@@ -19,7 +20,7 @@ from ... import __version__
 from ...storage import MetricRow, Store, TrialRow
 from ...studies.catalog.metrics import METRICS
 from ...studies.planning.trials_to_run import EarlierTrial
-from ...studies.resolve.trial import Trial, settings_to_json, shown
+from ...studies.resolve.trial import ARITHMETIC, Trial, settings_to_json, shown
 from ...studies.schema.settings import TrialSettings, read_recipe
 from ..core.models import ModelFile, write_model_file
 from .commit import commit
@@ -121,6 +122,8 @@ class Totals:
     cuda_version: str | None = None
     gpus: float | None = None
     python_version: str | None = None
+    optuna_version: str | None = None
+    arithmetic: int | None = None
     continued_from: str | None = None
     continued_after: int | None = None
 
@@ -180,6 +183,8 @@ def measured_totals(
         cuda_version=(torch.version.cuda or "") if device.type == "cuda" else "",
         gpus=gpu_share if device.type == "cuda" else 0.0,
         python_version=platform.python_version(),
+        optuna_version=metadata.version("optuna"),
+        arithmetic=ARITHMETIC,
     )
 
 

@@ -155,7 +155,15 @@ RESULTS_VERSION = 1
 
 Raise it when a code change alters the distribution of a number; if it alters few kinds of trials, add them to
 `result_changes.py` instead. Other draws of the same distribution, such as dropout masks, and another order of
-rounding do neither. All of these are listed under "Results change" in the changelog.
+rounding raise `ARITHMETIC`. All of these are listed under "Results change" in the changelog.
+"""
+
+ARITHMETIC = 0
+"""The number of the code's arithmetic, which every row keeps; rows without it have 0.
+
+Raise it with each change that moves bits, but no distribution: dropout masks, convolutions by
+frequencies, tiles.
+It is in no id, so results before and after count together, and captions say so.
 """
 
 

@@ -2,7 +2,11 @@ import pytest
 
 from activemem import StudyError, StudyResults, load_study, open_study
 from activemem.reporting import CurveError, TableError
+from activemem.reporting.outcomes import provenance
 from activemem.storage import MetricRow, Store, TrialRow
+from activemem.storage.rows import trial_frame
+
+from ..storage.factories import make_trial_row
 
 
 @pytest.fixture(scope="module")
@@ -102,3 +106,14 @@ def test_a_plan_shows_itself_in_a_notebook(results):
     part = results.plan(only=["task=sort"])
     assert "36 trials, 12 in this part" in str(part)
     assert repr(part).startswith("<Plan: 36 trials")
+
+
+@pytest.mark.parametrize(
+    ("arithmetic", "ending"),
+    [((None, 0), ""), ((None, 1), "means over the arithmetic 0 and 1 of the code"), ((2, 2), "")],
+)
+def test_a_mean_over_two_arithmetics_says_so(arithmetic, ending):
+    rows = [make_trial_row(number, arithmetic=kind) for number, kind in enumerate(arithmetic)]
+    text = provenance([row.trial for row in rows], trial_frame(*rows))
+    assert ("arithmetic" in text) == bool(ending)
+    assert text.endswith(ending)

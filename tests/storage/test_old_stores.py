@@ -68,5 +68,6 @@ def test_any_program_reads_the_committed_results_as_one_table():
     results = Path(activemem.__file__).with_name("studies") / "results"
     for dataset, schema in SCHEMAS.items():
         if any((results / dataset).rglob("*.parquet")):
-            assert pl.scan_parquet(results / dataset / "**/*.parquet").collect_schema() == schema
+            found = pl.scan_parquet(results / dataset / "**/*.parquet").collect_schema()
+            assert found.items() <= schema.items()  # later columns are null
             assert len(pl.scan_parquet(results / dataset / "**/*.parquet").select("trial").collect())

@@ -59,7 +59,7 @@ def test_pandas_and_pyarrow_can_read_the_folder_too(root):
 def test_files_carry_their_schema_version_and_page_checksums(root):
     fill_store(root, [1])
     path = uncompacted_path(root, 1)
-    assert pq.read_metadata(path).metadata == {b"activemem.schema": b"3"}
+    assert pq.read_metadata(path).metadata == {b"activemem.schema": b"4"}
     data = path.read_bytes()
     at = data.index(b"alpha")  # within a page
     path.write_bytes(data[:at] + b"alphA" + data[at + 5 :])

@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 
+import optuna
 import polars as pl
 import pytest
 import torch
@@ -21,6 +22,7 @@ from activemem.storage import Store
 from activemem.storage.trial_files import STARTS_FILE
 from activemem.studies import Trial
 from activemem.studies.planning.trials_to_run import unfinished_trials
+from activemem.studies.resolve.trial import ARITHMETIC
 
 CPU = torch.device("cpu")
 
@@ -72,6 +74,7 @@ def test_a_trial_starts_advances_by_epochs_and_ends(store, task):
     assert stored["flops"] > 0
     versions = (torch.__version__, "", platform.python_version())
     assert tuple(stored[name] for name in ("torch_version", "cuda_version", "python_version")) == versions
+    assert (stored["optuna_version"], stored["arithmetic"]) == (optuna.__version__, ARITHMETIC)
     assert not store.files.checkpoint_dir(task().trial.id).exists()
     assert reached(store, task()) is None
 
