@@ -26,6 +26,7 @@ from typing import TypeVar
 import torch
 
 from ...errors import ActivememError
+from ...storage.processes import this_machine
 from ...studies.planning.memory_estimates import MAX_DOUBLINGS
 from ...studies.schema.settings import TrialSettings
 from ..core.models import PrecisionError
@@ -215,6 +216,7 @@ class CrashCounts:
 def recording_crashes(folder: Path) -> Iterator[int]:
     """Within this context, record a crash of this process in a file of the folder.
 
+    The file begins with what the system has killed so far for lack of memory: such a kill can write nothing.
     Yield the descriptor of the file, or of standard error if the file cannot be written. A crash such as a
     segmentation fault writes its traceback there, unless this process has other fault handlers.
     """
@@ -223,6 +225,9 @@ def recording_crashes(folder: Path) -> Iterator[int]:
         descriptor = os.open(crash_report_file(folder), flags, 0o666)
     except OSError:
         descriptor = _STDERR
+    else:
+        with suppress(OSError):
+            os.write(descriptor, f"{_memory_kills()}\n".encode())
     mine = not faulthandler.is_enabled()
     try:
         if mine:
@@ -248,7 +253,23 @@ def take_crash_report(folder: Path) -> str:
         path.unlink()
     except OSError:
         return ""
-    return text
+    before, _, report = text.partition("\n")
+    machine, _, count = before.rpartition(" ")
+    now_on, _, now = _memory_kills().rpartition(" ")
+    is_known = count.isdecimal() and now.isdecimal() and machine == now_on
+    return _KILLED_FOR_MEMORY if not report and is_known and int(now) > int(count) else report
+
+
+_KILLED_FOR_MEMORY = "a kill by the system, for lack of memory"
+
+
+def _memory_kills() -> str:
+    """Return this machine, and how many processes it has killed for lack of memory; "" if it does not say."""
+    try:
+        counts = dict(map(str.split, Path("/proc/vmstat").read_text(encoding="ascii").splitlines()))
+    except (OSError, ValueError):
+        return ""
+    return f"{this_machine()} {counts.get('oom_kill', '')}"
 
 
 def failure_by_death(deaths: CrashCounts, text: str, limit_s: float | None, where: str) -> str | None:
