@@ -63,7 +63,8 @@ class Study:
     In a grid, `cells` has the trial of every cell with every seed, in the order of the file; cells with the
     same settings repeat their trial. `over_budget` has the trials that are not run because they exceed the
     limits, `added` further trials to run. `size_matches` has the sizes solved for equal costs, by trial.
-    A `search` has none of these: its trials depend on results.
+    A `search` has none of these: its trials depend on results. Equal seeds of cells are compared with each
+    other if the study `pairs_seeds`, as all do that train.
     """
 
     header: StudySettings
@@ -82,6 +83,7 @@ class Study:
     added: tuple[Trial, ...] = ()
     size_matches: Mapping[str, SizeMatch] = field(default_factory=dict[str, SizeMatch])
     search: SearchSource | None = None
+    pairs_seeds: bool = True
 
     # several fields cannot be hashed; equal texts with equal overrides give equal studies
     def __hash__(self) -> int:

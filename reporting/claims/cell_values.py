@@ -7,7 +7,7 @@ recipe, has its value in each of them, but counts once for the pooled variance.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
@@ -46,6 +46,7 @@ from ...studies.schema.factors import SEED
 from ...studies.study import Study
 from ..observe import observe
 from ..statistics.estimates import Interval, mean
+from ..statistics.groups import pool_groups
 from ..statistics.pooled_differences import Pool, pooled_variance
 from ..statistics.speedup import Ends, TargetCosts, log_ratios
 from .verdicts import Note
@@ -151,7 +152,7 @@ class CellResults:
         outcomes: pl.DataFrame,
         metrics: pl.DataFrame | None,
     ) -> None:
-        self.seeds = study.seeds
+        self.seeds, self.pairs_seeds = study.seeds, study.pairs_seeds
         self.looks = seeds_at_looks(study.seeds, study.later_seeds)
         self.counts, self.every = tuple(map(len, self.looks)), self.looks[-1]
         self.trials: dict[CellKey, dict[int, Trial]] = {}
@@ -296,7 +297,8 @@ class CellResults:
         if metric.steps_with_curriculum:
             has_curriculum = first is not None and first.common.train.curriculum is not None
             highest = float(reachable_length(first.common)) if first and has_curriculum else math.inf
-        for seed in self.every:
+        # seeds that are not paired belong to one cell each
+        for seed in self.every if self.pairs_seeds else trials:
             trial = trials.get(seed)
             found = values[trial.id] if trial else TrialValue(None, unknown, None)
             if found.value is not None and found.status == ValueStatus.CENSORED:
@@ -311,7 +313,8 @@ class CellResults:
             elif seed in self.seeds or found.status in ENDED:
                 missing[seed] = found
         where = self.label(quantity.cell, quantity.metric)
-        count = len(self.seeds) if len(ends) < len(self.seeds) else len(ends) + len(missing)
+        count = len(ends) + len(missing)
+        count = max(count, len(self.seeds)) if self.pairs_seeds else count
         step = self._smallest_step(quantity.metric, first)
         return CellValues(
             quantity=quantity,
@@ -486,30 +489,10 @@ class ComparableCells:
         """
         if not weights:
             return None
-
-        def task(quantity: Quantity) -> tuple[str, str]:
-            return quantity.metric, self._tasks.get(cell_key(quantity.cell), "")
-
         parts: list[tuple[float, Pool]] = []
-        among = self._places
-        if claim.spec.over:
-            named = (each for one in claim.comparisons for each in iter_quantities(one))
-            among = frozenset(cell_key(each.cell) for each in named)
-        if self._ladder:
-            sizes = {self._size(cell_key(each.cell)) for each in weights}
-            among = frozenset(place for place in among if self._size(place) in sizes)
-        if of_others:
-            among -= {cell_key(each.cell) for each in weights}
-        for (metric, settings), members in groupby(sorted(weights, key=task), key=task):
-            quantities = list(members)
+        for quantities, pool in self._pools(claim, weights, seeds, of_others=of_others):
             # effects that all cells of a seed share drop out only if the weights of a group add up to 0
-            if not settings or abs(math.fsum(weights[each] for each in quantities)) > 1e-9:
-                return None
-            shared: CellKey = frozenset()
-            if self._is_grid:
-                shared = frozenset.intersection(*(cell_key(each.cell) for each in quantities))
-                shared = frozenset(pair for pair in shared if pair[0] not in claim.spec.over)
-            if (pool := self._pooled(metric, settings, shared, seeds, among)) is None:
+            if pool is None or abs(math.fsum(weights[each] for each in quantities)) > 1e-9:
                 return None
             # a pool has the variance of a difference of two cells
             length = math.hypot(*(weights[each] for each in quantities))
@@ -520,6 +503,40 @@ class ComparableCells:
         share = math.fsum((each / sd) ** 4 / pool.degrees for each, pool in parts)
         # rounded down, so that the interval is rather too wide than too narrow
         return Pool(sd=sd, degrees=int(1 / share + 1e-9))
+
+    def value_pools(self, claim: Claim, weights: Mapping[Quantity, float]) -> dict[Quantity, Pool | None]:
+        """Estimate how much the runs of each cell vary, from all comparable cells. They are not paired."""
+        pools = self._pools(claim, weights, self._results.every)
+        return {each: pool for quantities, pool in pools for each in quantities}
+
+    def _pools(
+        self,
+        claim: Claim,
+        weights: Mapping[Quantity, float],
+        seeds: tuple[int, ...],
+        *,
+        of_others: bool = False,
+    ) -> Iterator[tuple[list[Quantity], Pool | None]]:
+        """Yield the quantities of each metric and task, with the variance of the cells comparable to them."""
+
+        def task(quantity: Quantity) -> tuple[str, str]:
+            return quantity.metric, self._tasks.get(cell_key(quantity.cell), "")
+
+        among = self._places
+        if claim.spec.over:
+            named = (each for one in claim.comparisons for each in iter_quantities(one))
+            among = frozenset(cell_key(each.cell) for each in named)
+        if self._ladder:
+            sizes = {self._size(cell_key(each.cell)) for each in weights}
+            among = frozenset(place for place in among if self._size(place) in sizes)
+        if of_others:
+            among -= {cell_key(each.cell) for each in weights}
+        for (metric, settings), members in groupby(sorted(weights, key=task), key=task):
+            quantities, shared = list(members), CellKey()
+            if self._is_grid:
+                shared = frozenset.intersection(*(cell_key(each.cell) for each in quantities))
+                shared = frozenset(pair for pair in shared if pair[0] not in claim.spec.over)
+            yield quantities, self._pooled(metric, settings, shared, seeds, among) if settings else None
 
     def _size(self, place: CellKey) -> CellKey:
         """Return the levels of a cell that are its size on the ladder."""
@@ -539,6 +556,7 @@ class ComparableCells:
             {seed: self._results.finite_value(metric, trials[seed]) for seed in seeds if seed in trials}
             for trials in distinct.values()
         ]
-        return pooled_variance(
-            [{seed: value for seed, value in each.items() if value is not None} for each in values]
-        )
+        known = [{seed: value for seed, value in each.items() if value is not None} for each in values]
+        if self._results.pairs_seeds:
+            return pooled_variance(known)
+        return pool_groups([list(each.values()) for each in known])

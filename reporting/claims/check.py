@@ -145,6 +145,7 @@ def _finding(
         notes=tuple(dict.fromkeys(notes)),
         at_bound=test.at_bound,
         decides_part=comparison in whole.parts,
+        groups=test.groups,
     )
 
 

@@ -20,14 +20,16 @@ from ...studies.claims.comparisons import (
     number_parts,
     replace_comparisons,
     replace_metrics,
+    weighted_cells,
 )
 from ...studies.planning.final_values import ValueStatus
 from ...studies.text.units import plural
 from ..observe import best_levels
+from ..statistics.groups import Group
 from ..statistics.look_levels import look_level
 from ..statistics.speedup import Ends
-from .cell_values import CellResults, count_notes
-from .hypothesis_test import PairedTest, paired_test
+from .cell_values import CellResults, CellValues, count_notes
+from .hypothesis_test import PairedTest, groups_test, paired_test
 from .verdicts import OPEN, Judgement, Note, Verdict
 
 
@@ -80,7 +82,7 @@ class CheckedComparison:
     each quantity. `ends` has the lowest and the highest possible difference for each seed with a value of
     both sides. They are equal unless a training ended before it reached a target. If both sides are infinite,
     they count as equal. `tests` has one test for each look (interim test), and `picks` the notes on picked
-    quantities.
+    quantities. If seeds are not paired, several cells have no difference for each seed: `ends` is empty.
     """
 
     def __init__(
@@ -90,7 +92,11 @@ class CheckedComparison:
         left, right = self.sides = [results.values_of(side) for side in number_parts(comparison)]
         self.difference = results.values_of(SignedSum(((1, comparison.left), (-1, comparison.right))))
         self.cells = [results.cells[each] for each in dict.fromkeys(iter_quantities(comparison))]
+        weighted = None if results.pairs_seeds else weighted_cells(comparison)
+        # of one cell, which is compared with a number, each run has a difference
+        self._weighted = None if weighted is None or len(weighted[0]) < 2 else weighted
         both = [seed for seed in results.every if seed in left.ends and seed in right.ends]
+        both = [] if self._weighted else both
         pairs = {seed: (left.ends[seed], right.ends[seed]) for seed in both}
         self.ends: dict[int, Ends] = {
             seed: (_minus(one[0], other[1]), _minus(one[1], other[0])) for seed, (one, other) in pairs.items()
@@ -113,7 +119,8 @@ class CheckedComparison:
         """
         undefined = {seed for seed in self.results.every if seed not in self.ends}
         gaps = [gap for cell in self.cells if cell.missing.keys() & undefined for gap in cell.gaps]
-        if not gaps and (count := len(undefined.intersection(self.results.seeds))):
+        counted = [seed for seed in self.results.seeds if all(seed in cell.ends for cell in self.cells)]
+        if not gaps and not self._weighted and (count := len(undefined.intersection(counted))):
             what = f"{count} of {len(self.results.seeds)} seeds divide by 0"
             gaps = [Note(where="a quotient", what=what)]
         return tuple(dict.fromkeys(gaps))
@@ -124,16 +131,40 @@ class CheckedComparison:
         Return None if there is no such bound, if a value is missing, or if a diverged training only counts as
         the worst.
         """
-        strayed = any(cell.remarks.keys() & self.ends.keys() for cell in self.cells)
+        strayed = any(self.counted(cell) & cell.remarks.keys() for cell in self.cells)
         values = {value for side in self.sides for seed in self.ends for value in side.ends[seed]}
+        if self._weighted:
+            values = {value for cell in self.cells for value in cell.values.values()}
         if strayed or self.gaps or not self.cells or len(values) != 1 or not all(map(math.isfinite, values)):
             return None
         lowest, highest = ({side.limits[end] for side in self.sides} for end in (0, 1))
         return "smallest" if values == lowest else "largest" if values == highest else None
 
+    def counted(self, cell: CellValues) -> set[int]:
+        """Return the seeds of a cell that the comparison uses."""
+        return set(cell.ends if self._weighted else self.ends)
+
     def _test(self, seeds: tuple[int, ...]) -> PairedTest:
         """Test the comparison with some seeds."""
         spec, results, pool = self.claim.spec, self.results, None
+        region = self.comparison.accepted_range(self.difference.step)
+        if self._weighted:
+            weights, constant = self._weighted
+            pools = results.comparable.value_pools(self.claim, weights)
+            cells = {each.quantity: each for each in self.cells}
+            groups = [
+                Group(
+                    weight=weight,
+                    values=list(cells[each].values.values()),
+                    pool=pools[each],
+                    rounding=cells[each].rounding,
+                )
+                for each, weight in weights.items()
+            ]
+            at_bound, complete = self.bound is not None, not self.gaps
+            return groups_test(
+                groups, constant, region=region, test=spec.test, complete=complete, at_bound=at_bound
+            )
         ends = {seed: self.ends[seed] for seed in seeds if seed in self.ends}
         if spec.test == "pooled":
             pool = results.comparable.pool(self.claim, self.difference.weights, seeds)
@@ -143,7 +174,7 @@ class CheckedComparison:
         return paired_test(
             differences={seed: low for seed, (low, _) in ends.items()},
             highest={seed: high for seed, (_, high) in ends.items()} if is_censored else None,
-            region=self.comparison.accepted_range(self.difference.step),
+            region=region,
             rounding=self.difference.rounding,
             test=spec.test,
             complete=not self.gaps,
@@ -195,8 +226,11 @@ def notes_on_cells(checked: CheckedComparison) -> Iterator[Note]:
     for cell in checked.cells:
         if (pick := checked.picks.get(cell.quantity)) is not None:
             yield pick
-        whys = [why for seed, why in cell.remarks.items() if seed in checked.ends]
-        yield from count_notes(whys, cell.where, max(len(checked.ends), len(checked.results.seeds)))
+        seeds = checked.counted(cell)
+        count = max(len(seeds), len(checked.results.seeds if checked.results.pairs_seeds else cell.trials))
+        yield from count_notes(
+            (why for seed, why in cell.remarks.items() if seed in seeds), cell.where, count
+        )
 
 
 def notes_on_test(

@@ -13,6 +13,9 @@ If trainings ended before they reached a target, only bounds of their difference
 test decides, and only if it does so for all differences within the bounds.
 
 If all values are at the largest possible value, or all at the smallest, nothing is tested: they cannot vary.
+
+Cells whose seeds are not paired are independent groups. The t interval of their means and the rank-sum test
+then take the place of the tests of paired differences.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ from ..statistics.estimates import (
     t_quantile,
     t_test_p,
 )
+from ..statistics.groups import Group, larger_error, own_error, rank_sum_p, shift_estimate
 from ..statistics.pooled_differences import Pool, larger_variance, permutation_decides
 from ..statistics.speedup import bounds_of_mean
 
@@ -58,7 +62,8 @@ class PairedTest:
 
     `inside` says whether the effect lies in the region; ranks decide it if they are tested. `p` is the
     smallest significance level at which the test decides, at most 1; it is 1 unless the seeds are `complete`.
-    A comparison `is_certain` if it holds, or fails, without a test.
+    `groups` are the numbers of runs of each cell if these are not paired; `n` is then the smallest of them. A
+    comparison `is_certain` if it holds, or fails, without a test.
     """
 
     values: tuple[float, ...]
@@ -77,6 +82,7 @@ class PairedTest:
     exact: bool = False
     at_bound: bool = False
     is_certain: bool = False
+    groups: tuple[int, ...] = ()
 
     def interval(self, level: float) -> tuple[float, float] | None:
         """Return the t interval of the mean difference, or for ranks that of Wilcoxon's test.
@@ -86,7 +92,7 @@ class PairedTest:
         if self.effect is None:
             return None
         if self.method == "wilcoxon":
-            return signed_rank_interval(self.values, level)
+            return None if self.groups else signed_rank_interval(self.values, level)
         if self.exact:
             return (self.effect, self.effect)
         if self.spread is None or self.degrees is None:
@@ -95,12 +101,13 @@ class PairedTest:
         return (self.effect - half, self.effect + half)
 
     def needed(self, level: float) -> int | None:
-        """Return how many seeds decide the comparison with a power of 80 %; None if unknown.
+        """Return how many seeds of each cell decide the comparison with a power of 80 %; None if unknown.
 
         It is assumed that the true effect is as large as estimated. For ranks it is the fewest seeds that can
         decide, or None if these seeds are enough, or if p is 1.
         """
-        fewest = next(many for many in count(2) if smallest_p(many) <= 1 - level)
+        smallest = _smallest_rank_sum_p if self.groups else smallest_p
+        fewest = next(many for many in count(2) if smallest(many) <= 1 - level)
         if self.method == "wilcoxon":
             return fewest if self.p < 1 and fewest > self.n else None
         if self.effect is None or not self.spread or not self.complete or self.degrees is None:
@@ -163,6 +170,70 @@ def paired_test(
         found = _by_permutation(found)
     p = 0.0 if exact and values else found.p
     return replace(found, p=p if complete else 1.0, is_certain=exact or (at_bound and found.inside))
+
+
+def groups_test(
+    groups: Sequence[Group],
+    constant: float,
+    *,
+    region: tuple[float, float],
+    test: Test,
+    complete: bool,
+    at_bound: bool = False,
+) -> PairedTest:
+    """Test a weighted sum of the means of groups of runs that are not paired, plus a constant.
+
+    With an infinite value, the ranks of two groups are compared; other sums are then not tested. The other
+    arguments are those of `paired_test`.
+    """
+    (low, high), sizes = region, tuple(len(each.values) for each in groups)
+    values = tuple(value for each in groups for value in each.values)
+    found = PairedTest(
+        values=values, n=min(sizes), region=region, complete=complete, at_bound=at_bound, groups=sizes
+    )
+    if not found.n:
+        return replace(found, complete=False)
+    if test == "wilcoxon" or any(map(math.isinf, values)):
+        found = replace(found, method="wilcoxon")
+        if sorted(each.weight for each in groups) == [-1.0, 1.0]:
+            right, left = (each.values for each in sorted(groups, key=lambda each: each.weight))
+            found = _by_rank_sums(found, [value + constant for value in left], right)
+    else:
+        effect = math.fsum(each.weight * mean(each.values) for each in groups) + constant
+        found = replace(found, effect=effect, inside=low < effect < high)
+        error = larger_error(groups) if test == "pooled" else own_error(groups)
+        if error is not None and not at_bound:
+            distance = min(abs(effect - end) for end in region)
+            found = replace(
+                found,
+                method="pooled" if test == "pooled" and any(each.pool for each in groups) else "t",
+                p=t_test_p(distance / error.sd, error.degrees) if error.sd else float(not distance),
+                spread=error.sd * math.sqrt(found.n),
+                degrees=error.degrees,
+            )
+    if at_bound:
+        found = replace(found, p=1.0 - found.inside)
+    return replace(found, p=found.p if complete else 1.0, is_certain=at_bound and found.inside)
+
+
+def _by_rank_sums(found: PairedTest, left: Sequence[float], right: Sequence[float]) -> PairedTest:
+    """Test the shift between two groups by the ranks of their values."""
+
+    def p_of_side(limit: float, side: Literal[-1, 1]) -> float:
+        if math.isinf(limit):
+            return 0.0 if side * limit < 0 else 1.0
+        p, direction = rank_sum_p([value - limit for value in left], right)
+        return p if direction == side else 1.0
+
+    low, high = found.region
+    inside = max(p_of_side(low, 1), p_of_side(high, -1))
+    outside = min(p_of_side(low, -1), p_of_side(high, 1))
+    return replace(found, effect=shift_estimate(left, right), inside=inside < outside, p=min(inside, outside))
+
+
+def _smallest_rank_sum_p(n: int) -> float:
+    """Return the smallest p-value of the rank-sum test of two groups of n runs."""
+    return 2 / math.comb(2 * n, n)
 
 
 def _by_t(found: PairedTest, pool: Pool | None, rounding: float) -> PairedTest:

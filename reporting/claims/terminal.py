@@ -24,6 +24,7 @@ from ...studies.text.units import degrees_of_freedom, listed
 from ..observe import observe
 from ..outcomes import dropped_seeds_sentence, overrides_sentence, stale_sentences, unlearnt_sentence
 from ..statistics.estimates import TESTS
+from ..statistics.groups import RANK_SUMS
 from ..statistics.speedup import BOUND_WORDS, FIRST_SENTENCE, HALFWAY_SENTENCE, format_ratio
 from .verdicts import (
     MOST_SEEDS,
@@ -111,16 +112,19 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
     is_beyond = len(looks) > 1 and any(each.needed and each.needed > most for each in checked)
     asked = [*((each.deciding, each.needed) for each in checked), *((each, each.needed) for each in findings)]
     hints = "".join(seeds_hint(finding, needed) for finding, needed in asked)
+    is_paired = not any(finding.groups for finding in findings)
+    which = "paired by seed" if is_paired else "of independent runs, as seeds are not paired"
     sentences = [
-        (True, f"Effect: left minus right, paired by seed, with its t interval at {_levels(checked)}."),
+        (True, f"Effect: left minus right, {which}, with its t interval at {_levels(checked)}."),
         (
             any(finding.added for finding in findings),
             "A margin, as in a > b + 2, is not part of the effect, but of the test.",
         ),
         (
             pooled,
-            "Tested by that interval, which assumes normal differences. Their variance is "
-            f"{'their own' if pooled == {'t'} else _pool(checked)}, and at least that of rounding.",
+            f"Tested by that interval, which assumes normal {'differences' if is_paired else 'values'}. "
+            f"Their variance is {'their own' if pooled == {'t'} else _pool(checked)}, and at least that of "
+            "rounding.",
         ),
         (
             "t" in pooled and len(pooled) > 1,
@@ -140,10 +144,11 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
         ),
         (
             any(finding.test == "wilcoxon" and not finding.bounds for finding in unranked),
-            f"With a diverged seed, a {TESTS['wilcoxon']} decides, in which it has the largest rank; the "
-            "effect is then the Hodges–Lehmann estimate, with the interval of that test.",
+            f"With a diverged seed, a {TESTS['wilcoxon'] if is_paired else RANK_SUMS} decides, in which "
+            "it has the largest rank; the effect is then the Hodges–Lehmann estimate"
+            f"{', with the interval of that test' * is_paired}.",
         ),
-        (any(each.spec.test != "pooled" for each in checked), _named_tests(checked)),
+        (any(each.spec.test != "pooled" for each in checked), _named_tests(checked, is_paired=is_paired)),
         (
             any(finding.is_ratio for finding in findings),
             "A speedup (×) is the geometric mean over seeds, with its interval on logarithms. "
@@ -185,14 +190,15 @@ def _pool(checked: Sequence[ClaimResult]) -> str:
     return f"the larger of their own and that of {cells}{known}"
 
 
-def _named_tests(checked: Sequence[ClaimResult]) -> str:
+def _named_tests(checked: Sequence[ClaimResult], *, is_paired: bool) -> str:
     """Return which tests decide the claims that set another one than `pooled`."""
     tests = {each.spec.test for each in checked}
+    named = TESTS if is_paired else {"wilcoxon": RANK_SUMS}
     names = ["interval of the comparison alone"] * ("t" in tests) + [
-        TESTS[each] for each in TESTS if each in tests
+        named[each] for each in named if each in tests
     ]
-    effect = "has the Hodges–Lehmann estimate as its effect, and its own interval"
-    more = f"; the {TESTS['wilcoxon']} {effect}" if "wilcoxon" in tests else ""
+    effect = f"has the Hodges–Lehmann estimate as its effect{', and its own interval' * is_paired}"
+    more = f"; the {named['wilcoxon']} {effect}" if "wilcoxon" in tests else ""
     return f"Tested by the {' and '.join(names)} if a claim sets this test{more}."
 
 
@@ -220,7 +226,8 @@ def format_seeds(
     """Format the number of seeds and what more would do: `n = 3`, `n = 2 of 3` or `n = 3, 11 would do`."""
     # with gaps of added seeds alone, n may be above the study's own number
     of = f" of {seeds}" if finding.gaps and finding.n < seeds else ""
-    return f"n = {finding.n}{of}{seeds_hint(finding, needed, within=within)}"
+    n = listed(dict.fromkeys(finding.groups)) if finding.groups else f"{finding.n}{of}"
+    return f"n = {n}{seeds_hint(finding, needed, within=within)}"
 
 
 def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import Literal
 from ...errors import ActivememError, nearest_hint
 from ...studies.catalog.metrics import format_number
 from ...studies.claims.comparisons import AllOf, AnyOf, ClaimSpec, Comparison, NotOf, Statement, Test
-from ...studies.text.units import format_quantity, plural
+from ...studies.text.units import format_quantity, listed, plural
 from .hypothesis_test import PairedTest
 
 
@@ -79,12 +79,12 @@ class ComparisonResult:
     claim's level; an end may be infinite. If trainings ended before they reached a target, there are instead
     the `bounds` of the effect, from below and from above; None for a bound that is unknown. `p` is adjusted
     by Hochberg's procedure, and `test` names the test; None if nothing was tested. `degrees` are the degrees
-    of freedom of a t interval, None for other tests. `needed` is the number of seeds that would decide it;
-    None if unknown. `gaps` are the missing trials of its seeds. `notes` are the diverged ones, which count
-    with the worst value, those that did not reach a target, values that are all at a bound, and a spread
-    unlike that of other cells. It is `at_bound` if all values are at a bound of the metric: then more
-    seeds change nothing. `decides_part` is true for the comparison on which a part of
-    the claim, such as an `any` in an `all`, depends most.
+    of freedom of a t interval, None for other tests. `groups` are the numbers of runs of each cell if seeds
+    are not paired. `needed` is the number of seeds that would decide it; None if unknown. `gaps` are the
+    missing trials of its seeds. `notes` are the diverged ones, which count with the worst value, those that
+    did not reach a target, values that are all at a bound, and a spread unlike that of other cells. It is
+    `at_bound` if all values are at a bound of the metric: then more seeds change nothing. `decides_part` is
+    true for the comparison on which a part of the claim, such as an `any` in an `all`, depends most.
     """
 
     text: str
@@ -107,6 +107,7 @@ class ComparisonResult:
     notes: tuple[Note, ...]
     at_bound: bool
     decides_part: bool
+    groups: tuple[int, ...] = ()
 
     def format(self, value: float) -> str:
         """Format a value of this comparison, such as the effect, with its unit or decimals."""
@@ -197,7 +198,8 @@ class ClaimResult:
             effect = f" ({finding.effect_text})"
         if self.verdict is Verdict.NOT_RUN:
             return f"Not run: {self.spec.name}."
-        seeds = f"{plural(finding.n, 'seed')}{seeds_hint(finding, self.needed)}"
+        counted = f"{listed(finding.groups)} runs" if finding.groups else plural(finding.n, "seed")
+        seeds = f"{counted}{seeds_hint(finding, self.needed)}"
         head = f"{self.verdict_text.capitalize()} with {seeds}"
         parts = f"; {self.deciding_parts}" if self.deciding_parts else ""
         return f"{head}: {self.spec.name}{parts}{effect}."

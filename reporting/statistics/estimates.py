@@ -298,7 +298,7 @@ def pairs_needed(
     return found if found <= MAX_PAIRS else None
 
 
-def detectable(error: float, degrees: int, level: float) -> float:
+def detectable(error: float, degrees: float, level: float) -> float:
     """Return the smallest difference that a two-sided t test detects with a power of 80 % (POWER).
 
     `error` is the standard error of the difference, `degrees` its degrees of freedom, and `level` the

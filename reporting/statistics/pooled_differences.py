@@ -34,13 +34,13 @@ def permutation_decides(n: int, tests: int, alpha: float = 1.0) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """The standard deviation of a difference between two cells with the same seed.
+    """The standard deviation of a value or a difference, as of two cells with the same seed.
 
     Its square is estimated with `degrees` degrees of freedom.
     """
 
     sd: float
-    degrees: int
+    degrees: float
 
 
 def pooled_variance(cells: Sequence[Values]) -> Pool | None:
@@ -137,7 +137,7 @@ class Difference:
     half_width: float | None = None
     p: float | None = None
     error: float | None = None
-    degrees: int | None = None
+    degrees: float | None = None
     is_permuted: bool = False
 
 

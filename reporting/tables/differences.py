@@ -26,6 +26,7 @@ from ...studies.text.units import degrees_of_freedom, listed, number_range
 from ..outcomes import chance_of, unlearnt_sentence
 from ..picked_levels import Pick, pick_sentences
 from ..statistics.estimates import detectable, holm_adjusted
+from ..statistics.groups import differences_of_groups
 from ..statistics.look_levels import SIGNIFICANCE_LEVEL
 from ..statistics.pooled_differences import Difference, differences_between
 from ..statistics.speedup import FIRST_SENTENCE
@@ -97,15 +98,18 @@ def baseline_tests(made: TableCells, column: TableColumn) -> ColumnTests:
 def _test_pairs(made: TableCells, metric: Metric, families: Iterable[Sequence[CellPair]]) -> ColumnTests:
     """Test the differences between pairs of cells, with Holm's correction. A family shares a variance."""
     known: dict[CellPair, Difference] = {}
-    found: list[list[Difference | None]] = []  # of each family
+    found: list[Sequence[Difference | None]] = []  # of each family
     for pairs in filter(None, families):
         cells = {cell: made.tallies[cell] for pair in pairs for cell in reversed(pair)}
         numbers = {cell: number for number, cell in enumerate(cells)}
-        each = differences_between(
-            [dict(zip(tally.units, tally.values, strict=True)) for tally in cells.values()],
-            [(numbers[one], numbers[other]) for one, other in pairs],
-            step=max(tally.step for tally in cells.values()),
-        )
+        numbered = [(numbers[one], numbers[other]) for one, other in pairs]
+        step = max(tally.step for tally in cells.values())
+        each: Sequence[Difference | None]
+        if made.study.pairs_seeds:
+            units = [dict(zip(tally.units, tally.values, strict=True)) for tally in cells.values()]
+            each = differences_between(units, numbered, step=step)
+        else:
+            each = differences_of_groups([tally.values for tally in cells.values()], numbered, step=step)
         known |= {pair: one for pair, one in zip(pairs, each, strict=True) if one is not None}
         found.append(each)
     corrected = iter(holm_adjusted([each.p for each in known.values() if each.p is not None]))
@@ -123,7 +127,9 @@ def _test_pairs(made: TableCells, metric: Metric, families: Iterable[Sequence[Ce
     return replace(column, detectable=tuple(detectable(*each, level) for each in sorted(errors)))
 
 
-def _differences_sentences(columns: Sequence[ColumnTests], baseline: str) -> tuple[list[str], list[str]]:
+def _differences_sentences(
+    columns: Sequence[ColumnTests], baseline: str, study: Study
+) -> tuple[list[str], list[str]]:
     """Return remarks on the differences in parentheses, and notes on their intervals and tests."""
     if not any(column.tested for column in columns):
         return [], []
@@ -137,7 +143,8 @@ def _differences_sentences(columns: Sequence[ColumnTests], baseline: str) -> tup
         f"{remark}, ± half of its 95 % interval.",
         f"*: p < {SIGNIFICANCE_LEVEL}.",
     ], [
-        f"Differences are paired by seed{f'; their intervals are {without[2:]}' if without else ''}.",
+        f"Differences are {'paired by seed' if study.pairs_seeds else 'of independent runs'}"
+        f"{f'; their intervals are {without[2:]}' if without else ''}.",
         f"*: p < {SIGNIFICANCE_LEVEL} by {_test_rule(tested, over, 'the', 'test')}.",
     ]
 
@@ -146,7 +153,7 @@ def _test_rule(tested: Sequence[ColumnTests], over: str, article: str, noun: str
     """Describe the tests of columns: their kind, their correction, and the differences that they detect."""
     counts = sorted({column.tests for column in tested})
     found = [each.difference for column in tested for each in column.tested.values()]
-    degrees = sorted({each.degrees for each in found if each.degrees is not None and not each.is_permuted})
+    degrees = sorted({int(each.degrees) for each in found if each.degrees and not each.is_permuted})
     how = "paired permutation test"
     if degrees:
         variance = f"the larger of the variance pooled over {over} and a comparison's own"
@@ -252,7 +259,8 @@ def table_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[tuple[str,
             )
     remarks.append(difference_sentence(dict.fromkeys(metrics, settings)))
     baseline = made.changes.describe_baseline() if made.changes else level_name(spec.baseline or "")
-    for found in (_differences_sentences(list(made.differences.values()), baseline), _best(made, cells)):
+    differences = _differences_sentences(list(made.differences.values()), baseline, made.study)
+    for found in (differences, _best(made, cells)):
         remarks += found[0]
         notes += found[1]
     remarks.append(caution_sentence(metrics, settings))

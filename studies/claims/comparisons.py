@@ -250,6 +250,29 @@ def iter_numbers(number: Number | Comparison) -> Iterator[Number]:
         yield from iter_numbers(part)
 
 
+def weighted_cells(comparison: Comparison) -> tuple[dict[Quantity, float], float] | None:
+    """Return the weight of each cell's mean in left minus right, and the number that is added to their sum.
+
+    Return None if left minus right is no weighted sum, as with a quotient, which is computed for each seed.
+    """
+    weights, constant = dict[Quantity, float](), 0.0
+    todo: list[tuple[float, Number]] = [*comparison.terms]
+    while todo:
+        factor, number = todo.pop()
+        match number:
+            case Constant():
+                constant += factor * number.value
+            case Quantity():
+                weights[number] = weights.get(number, 0.0) + factor
+            case SignedSum():
+                todo += [(factor * sign, term) for sign, term in number.terms]
+            case Reduction() if number.function == "mean" or len(number.parts) == 1:
+                todo += [(factor / len(number.parts), part) for part in number.parts]
+            case _:
+                return None
+    return {quantity: weight for quantity, weight in weights.items() if weight}, constant
+
+
 def iter_quantities(number: Number | Comparison) -> Iterator[Quantity]:
     """Yield the quantities in a number, or on both sides of a comparison, from left to right.
 

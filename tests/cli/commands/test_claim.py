@@ -178,6 +178,7 @@ def test_claims_for_a_program(run, claiming):
         "notes": [],
         "at_bound": False,
         "decides_part": True,
+        "groups": [],
     }
 
 
