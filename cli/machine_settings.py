@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from ..errors import ActivememError, nearest_hint
 from ..plugins import find_settings_file, locate_plugin
 from ..reporting.tables.render import FORMATS
 from ..storage.place import is_address, place_fault, place_within
+from ..studies.last_run import load_last_run
 from ..studies.own_data.files import MAX_DATA_VARIABLE
 from ..studies.text.document import read_document
 from ..studies.text.errors import StudyError, StudyFault, fault_at
@@ -245,10 +246,18 @@ def load_settings(
 
 
 def open_results(
-    study: str | None, results: str | None, overrides: Sequence[str] | None = None
+    study: str | None,
+    results: str | None,
+    overrides: Sequence[str] | None = None,
+    *,
+    reads: Collection[str] = (),
 ) -> reporting.StudyResults:
-    """Open a study and its store, by its name as it last ran, or by a path as the file is now."""
-    return reporting.open_study(study, load_settings({"results": results}).store, overrides or ())
+    """Open a study and its store, by its name as it last ran, or by a path as the file is now.
+
+    `reads` are the sections of the file that the command needs.
+    """
+    store = load_settings({"results": results}).store
+    return reporting.StudyResults(load_last_run(study, store, overrides or (), reads=reads), store)
 
 
 def configured_plugins() -> tuple[str | Path, ...]:

@@ -7,9 +7,10 @@ out, and which tasks no model has learnt.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from decimal import ROUND_CEILING, Context
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -49,7 +50,7 @@ from ..studies.planning.status import (
     study_outcomes,
     timed_devices,
 )
-from ..studies.presentation.kinds import TableKind
+from ..studies.presentation.kinds import ResultKeys, TableKind
 from ..studies.resolve.costs import has_many_lengths, sequence_tokens
 from ..studies.resolve.grid import training_difference
 from ..studies.resolve.trial import Trial, code_owner, first_of_each_kind, settings_from_json, shown
@@ -59,26 +60,35 @@ from ..studies.study import Study
 from ..studies.text.errors import command_line
 from ..studies.text.units import listed, number_range, plural
 
+if TYPE_CHECKING:
+    from ..studies.claims.comparisons import Claim
 
-def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
+
+def load_outcomes(
+    store: Store, *studies: Study, shown: Iterable[ResultKeys | Claim] | None = None
+) -> pl.DataFrame:
     """Load the latest attempt of each trial in the store, with the metrics that `studies` use.
 
-    Metrics of probes (measurements after training) are among them. The attempts include the metrics that
-    identify the probed and tuned models. The column DIVERGED marks trainings of the studies that diverged,
-    including those of added seeds.
+    They are those of the tables, figures and claims `shown`, by default all. Metrics of probes (measurements
+    after training) are among them. The attempts include the metrics that identify the probed and tuned
+    models. The column DIVERGED marks trainings of the studies that diverged, including those of added seeds.
     """
     judged = [study.with_later_seeds() if study.header.max_seeds else study for study in studies]
-    outcomes = stored_outcomes(store, *judged, probes=named_metrics(*studies))
-    return complete_outcomes(outcomes, store.metric_course, *judged)
+    if shown is None:
+        shown = [each for one in studies for each in (*one.tables, *one.curves, *one.claims)]
+    named = named_metrics(shown).union(*(each.search.settings.metric for each in studies if each.search))
+    outcomes = stored_outcomes(store, *judged, probes=named)
+    return complete_outcomes(outcomes, store.metric_course, named, *judged)
 
 
-def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies: Study) -> pl.DataFrame:
+def complete_outcomes(
+    outcomes: pl.DataFrame, find_course: FindCourse, named: Collection[str], *studies: Study
+) -> pl.DataFrame:
     """Add values that are computed from metric histories, such as divergence.
 
-    The column DIVERGED marks diverged trainings. The targets that the studies name become final metrics, and
-    so do costs that follow from settings, and bits per byte where a row was stored without them.
+    The column DIVERGED marks diverged trainings. The `named` targets become final metrics, and so
+    do costs that follow from settings, and bits per byte where a row was stored without them.
     """
-    named = named_metrics(*studies)
     targets = [name for name in named if is_target(name)]
 
     def find_trials(rows: pl.DataFrame) -> dict[str, Trial]:
@@ -87,9 +97,9 @@ def complete_outcomes(outcomes: pl.DataFrame, find_course: FindCourse, *studies:
     def find_tasks(rows: pl.DataFrame) -> dict[str, TaskSettings]:
         return {name: trial.common.task for name, trial in find_trials(rows).items()}
 
-    if costs := sorted(named & (MODEL_COSTS.keys() - COSTS.keys())):
+    if costs := sorted((MODEL_COSTS.keys() - COSTS.keys()).intersection(named)):
         outcomes = with_model_costs(outcomes, costs, find_trials(outcomes))
-    if targets or named & BITS_PER_BYTE:
+    if targets or BITS_PER_BYTE.intersection(named):
         tasks = find_tasks(outcomes)
         outcomes = with_targets(
             with_bits_per_byte(outcomes, named, tasks),
@@ -116,12 +126,14 @@ def mark_diverged(outcomes: pl.DataFrame, store: Store) -> pl.DataFrame:
     return describe_divergence(outcomes, doubtful, store.metric_course, guessing_losses(tasks))
 
 
-def named_metrics(*studies: Study) -> set[str]:
-    """Return the metrics in the studies' tables, figures and claims; of a probe, with those of its model."""
-    specs = (spec for study in studies for spec in (*study.tables, *study.curves))
-    named = {name for spec in specs for _, name in spec.named_metrics()}
-    claims = (claim for study in studies for claim in study.claims)
-    named |= {quantity.metric for claim in claims for quantity in claim.quantities}
+def named_metrics(shown: Iterable[ResultKeys | Claim]) -> set[str]:
+    """Return the metrics in tables, figures and claims; of a probe, with those of its model."""
+    named = set[str]()
+    for each in shown:
+        if isinstance(each, ResultKeys):
+            named.update(name for _, name in each.named_metrics())
+        else:
+            named.update(quantity.metric for quantity in each.quantities)
     known = (METRICS_AND_COSTS.get(metric_family(name)) for name in named)
     probed = any(metric is not None and metric.is_probe for metric in known)
     return named | {PROBED_METRIC, TUNED_METRIC} if probed else named

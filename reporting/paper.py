@@ -27,6 +27,7 @@ from ..studies.planning.time_estimates import TimeEstimator, total_time
 from ..studies.resolve.costs import max_trial_flops
 from ..studies.resolve.grid import check_layers
 from ..studies.resolve.trial import CellKey, cell_key
+from ..studies.sections import SECTIONS
 from ..studies.study import Study
 from ..studies.text.document import parse_document
 from ..studies.text.errors import StudyError
@@ -63,7 +64,7 @@ def studies_of_paper(paper: str, store: Store) -> tuple[Study, ...]:
         if record := store.records.load(name):
             texts[name] = record["text"]
     names = [name for name, text in texts.items() if _paper_of(text) == paper]
-    return tuple(load_last_run(name, store) for name in sorted(names))
+    return tuple(load_last_run(name, store, reads=SECTIONS) for name in sorted(names))
 
 
 def paper_tables(

@@ -70,6 +70,11 @@ class StudyResults:
         return Snapshot.of(self.study, self.store)
 
     @property
+    def compared(self) -> Snapshot:
+        """Read the store, and return a snapshot with only the metrics of the study's claims."""
+        return Snapshot.of(self.study, self.store, self.study.claims)
+
+    @property
     def trials(self) -> pl.DataFrame:
         """Return a frame with the status and metrics of each trial that has an outcome.
 
@@ -110,7 +115,8 @@ class StudyResults:
         if self.study.search is None:
             raise reporting.TableError(f"study {self.study.name} has no best points: it has no [search]")
         check_arguments(number_fault("points", points, least=1), error=reporting.TableError)
-        return self.now.tables([PointsTable(kind="points", name="best", points=points)])[0]
+        specs = [PointsTable(kind="points", name="best", points=points)]
+        return Snapshot.of(self.study, self.store, specs).tables(specs)[0]
 
     @property
     def noise(self) -> list[str]:
@@ -201,7 +207,7 @@ class StudyResults:
     def tables(self, name: str | None = None, *, published: bool = True) -> list[Table]:
         """Return all tables of the study file, or the named one. Raise TableError if there is none."""
         specs = _select_specs(self, "table", self.study.tables, name, reporting.TableError)
-        return self.now.tables(specs, published=published)
+        return Snapshot.of(self.study, self.store, specs).tables(specs, published=published)
 
     def curve(self, name: str | None = None) -> Curve:
         """Return a figure of the study file, by default its first."""
@@ -209,11 +215,12 @@ class StudyResults:
 
     def curves(self, name: str | None = None) -> list[Curve]:
         """Return all figures of the study file, or the named one. Raise CurveError if there is none."""
-        return self.now.curves(_select_specs(self, "curve", self.study.curves, name, reporting.CurveError))
+        specs = _select_specs(self, "curve", self.study.curves, name, reporting.CurveError)
+        return Snapshot.of(self.study, self.store, specs).curves(specs)
 
     def check_claims(self) -> tuple[ClaimResult, ...]:
         """Return the verdict on each claim of the study file, with all of its comparisons."""
-        return self.now.claims()
+        return self.compared.claims()
 
     def next_seeds(self, *, seconds: float | None = None) -> NextSeeds | None:
         """Return the trials with additional seeds that are most worth training.
@@ -225,7 +232,7 @@ class StudyResults:
         from .added_seeds import next_seeds as find_next_seeds  # noqa: PLC0415 -- loaded where it is needed
 
         check_arguments(number_fault("seconds", seconds, least=0, whole=False, optional=True))
-        now = self.now
+        now = self.compared
         return find_next_seeds(self.study, now.outcomes, now.claim_metrics, seconds=seconds)
 
     @property
@@ -312,7 +319,7 @@ def open_study(
 
     The default is the study that ran last. `results` is a store, its folder or its address; `overrides` are
     settings such as `train.epochs=2`. A name means the study as it ran last, a path the current file. Raises
-    StudyError.
+    StudyError. Tables, figures and claims are read when they are asked for; their faults are logged before.
     """
     overrides = [overrides] if isinstance(overrides, str) else overrides
     kinds = (str, Path, Study, type(None))

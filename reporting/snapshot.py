@@ -6,7 +6,7 @@ show the same moment.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -23,8 +23,8 @@ from ..studies.study import Study
 from .outcomes import load_outcomes
 
 if TYPE_CHECKING:
-    from ..studies.claims.comparisons import Extrapolation
-    from ..studies.presentation.kinds import CurveKind, TableKind
+    from ..studies.claims.comparisons import Claim, Extrapolation
+    from ..studies.presentation.kinds import CurveKind, ResultKeys, TableKind
     from ..studies.searches.points import SearchPoints
     from .claims.verdicts import ClaimResult
     from .curves.curve import Curve
@@ -41,9 +41,12 @@ class Snapshot:
     outcomes: pl.DataFrame
 
     @classmethod
-    def of(cls, study: Study, store: Store) -> Snapshot:
-        """Read the store, and return the snapshot. Raise StoreError if the store cannot be read."""
-        return cls(study=study, store=store, outcomes=load_outcomes(store, study))
+    def of(cls, study: Study, store: Store, shown: Iterable[ResultKeys | Claim] | None = None) -> Snapshot:
+        """Read the store, and return the snapshot. Raise StoreError if the store cannot be read.
+
+        It has the metrics of all tables, figures and claims of the study, or of those that are `shown`.
+        """
+        return cls(study=study, store=store, outcomes=load_outcomes(store, study, shown=shown))
 
     @cached_property
     def own_outcomes(self) -> pl.DataFrame:

@@ -18,6 +18,7 @@ from ..plugins import is_inline, loading_advice, owners_to_load
 from ..storage import Store, StoreError, open_store, store_fault
 from ..storage.rows import KEY_COLUMNS
 from .resolve.trial import code_owner
+from .sections import SECTIONS
 from .study import (
     Study,
     hint_beside,
@@ -26,6 +27,7 @@ from .study import (
     load_plugins,
     load_recorded_study,
     load_study,
+    load_trials,
     shipped_studies,
 )
 from .text.document import Diagnostics, read_document
@@ -42,12 +44,16 @@ def load_last_run(
     *,
     quiet: bool = False,
     folder: Path | None = None,
+    reads: Collection[str] = (),
 ) -> Study:
     """Return a study as it last ran in a store.
 
     Without a name, it is the study that ran last. A path means the current file, and so does a name that has
     never run here. Further overrides come last. Unless `quiet`, log a warning if the file of that name, in
     the working directory or in `folder`, has changed since.
+
+    The caller `reads` some sections of the file, such as "table". Their faults raise StudyError; faults of
+    the others are logged, unless `quiet`. A file that is as it last ran needs no such check.
     """
     name = store.records.latest() if name_or_path is None else name_or_path
     if name is None:
@@ -60,15 +66,18 @@ def load_last_run(
     if record is None:
         _check_known(name, store)
         try:
-            return load_study(name, overrides)
+            found = load_trials(name, overrides)
         except StudyError as error:
             raise _with_hint(error, _missing_data_hint(Path(name), store)) from error
+        _check_sections(found, store, reads, quiet=quiet)
+        return found
     files = [file for file in (Path(f"{name}.toml"), (folder or Path()) / f"{name}.toml") if file.is_file()]
     changed = next((file for file in files if _has_changed(file, record["text"])), None)
     if files and changed is None:  # the user's own file, which may name files of plug-ins
         load_plugins(Diagnostics(read_document(files[0])), files[0].parent)
     try:
         found = load_recorded_study(record, overrides)
+        _check_sections(found, store, reads, quiet=quiet)
     except StudyError as error:
         lacking = [StudyFault(message=each) for each in _lacking_plugins(name, store)]
         failed = StudyError(f"{name} (last run)", [*lacking, *error.faults])
@@ -78,6 +87,16 @@ def load_last_run(
     if changed is not None and not quiet:
         _note_change(changed, record.get("path"))
     return found
+
+
+def _check_sections(study: Study, store: Store, reads: Collection[str], *, quiet: bool) -> None:
+    """Raise StudyError for faults of the sections that a caller reads, and log those of the others."""
+    record, document = store.records.load(study.name) or {}, study.document
+    ran = (record.get("text"), tuple(record.get("overrides", ()))) == (document.text, document.overrides)
+    if faults := study.sections.faults(sections=reads) if ran else study.section_faults(reads):
+        raise StudyError(document.source, faults)
+    if not (ran or quiet) and (faults := study.section_faults(set(SECTIONS).difference(reads))):
+        _log.warning("%s\n\nother parts of the file are used", StudyError(document.source, faults))
 
 
 def _with_hint(error: StudyError, text: str) -> StudyError:
@@ -276,10 +295,10 @@ def studies_with_trials(store: Store, stored: pl.DataFrame) -> set[str]:
     return found
 
 
-def load_or_error(name: str, store: Store) -> Study | StudyError:
-    """Return a study as it last ran in a store, or the error that it cannot be read."""
+def load_or_error(name: str, store: Store, reads: Collection[str] = ()) -> Study | StudyError:
+    """Return a study as it last ran in a store, or the error that it or a section cannot be read."""
     try:
-        return load_last_run(name, store)
+        return load_last_run(name, store, reads=reads)
     except StudyError as error:
         return error
     except StoreError as error:  # the record is of another version

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,8 +17,6 @@ from ..grammar.nodes import Dimension
 from ..plugins import PluginError, load_plugin, locate_plugin
 from .catalog.metrics import METRICS
 from .catalog.tasks import TASKS, task_names
-from .presentation.kinds import CurveKind, TableKind
-from .presentation.reader import check_shown_metrics, read_results
 from .resolve.compatibility import StudyBudget
 from .resolve.costs import SizeMatch
 from .resolve.draft import Draft, check_holes, check_levels, check_recipes, read_fragments
@@ -35,8 +33,8 @@ from .schema.design import (
 from .schema.factors import SEED, TableLevels, name_table_levels
 from .schema.limits import is_known_before
 from .schema.settings import EXPANSIONS, DecodeSettings, Level, StudySettings, TrialSettings, find_expansion
-from .schema.source_sheet import SourceSheet, read_source_sheet
 from .schema.tables import TABLES, all_tables
+from .sections import SECTIONS, Sections
 from .text.document import Diagnostics, Document, parse_document, read_document
 from .text.errors import StudyError, StudyFault, command_line
 from .text.key_synonyms import ELSEWHERE, SYNONYMS
@@ -46,7 +44,9 @@ from .text.units import plural
 if TYPE_CHECKING:
     from .claims.comparisons import Claim
     from .own_data.own_corpus import OwnCorpus
+    from .presentation.kinds import CurveKind, TableKind
     from .resolve.search_source import SearchSource
+    from .schema.source_sheet import SourceSheet
 
 CORPUS = ("task", "corpus")
 _NEEDED_TABLES = ("study", *TRIAL_TABLES)
@@ -57,8 +57,8 @@ class Study:
     """The valid contents of a study file.
 
     `header` is the table [study], `document` the file with its overrides. `expansions` are the features that
-    single keys turn on, by key. `decode` has the searches to try with trained translation models,
-    `own_corpus` has the user's files that the study names.
+    single keys turn on, by key. `sections` reads tables, figures, claims and sources. `decode` has the
+    searches to try with trained translation models, `own_corpus` has the user's files that the study names.
 
     In a grid, `cells` has the trial of every cell with every seed, in the order of the file; cells with the
     same settings repeat their trial. `over_budget` has the trials that are not run because they exceed the
@@ -72,11 +72,8 @@ class Study:
     template: Template
     design: Design
     expansions: Mapping[str, Expansion]
-    tables: tuple[TableKind, ...]
-    curves: tuple[CurveKind, ...]
-    claims: tuple[Claim, ...]
+    sections: Sections = field(compare=False)
     decode: DecodeSettings | None
-    source_sheet: SourceSheet
     own_corpus: OwnCorpus | None
     cells: tuple[Trial, ...] = ()
     over_budget: tuple[Trial, ...] = ()
@@ -106,6 +103,26 @@ class Study:
     def paper(self) -> str | None:
         """The paper whose published numbers are shown beside the study's own."""
         return self.header.paper
+
+    @property
+    def tables(self) -> tuple[TableKind, ...]:
+        """The tables of results in file order. Raise StudyError if they have faults, as all sections do."""
+        return self.sections.read("table")
+
+    @property
+    def curves(self) -> tuple[CurveKind, ...]:
+        """The figures in file order."""
+        return self.sections.read("curve")
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """The claims in file order."""
+        return self.sections.read("claim")
+
+    @property
+    def source_sheet(self) -> SourceSheet:
+        """All settings with their sources."""
+        return self.sections.read("source")
 
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
@@ -175,6 +192,10 @@ class Study:
         cells = (Trial.of_seeds(self.name, each.levels, Kind(each.common), seeds) for each in starts)
         return [trial for trials in zip(*cells, strict=True) for trial in trials]
 
+    def with_claims(self, claims: Sequence[Claim]) -> Study:
+        """Return a copy of the study with these claims instead of those of its file."""
+        return replace(self, sections=self.sections.with_claims(claims))
+
     def with_trials(self, added: Sequence[Trial]) -> Study:
         """Return a copy of the study with these additional trials."""
         return replace(self, added=(*self.added, *added))
@@ -185,6 +206,12 @@ class Study:
         if self.search is not None:
             return self.search.settings.metric
         return tuple(dict.fromkeys(name for table in self.tables for _, name in table.named_metrics()))
+
+    def section_faults(self, sections: Collection[str] = SECTIONS) -> list[StudyFault]:
+        """Return the faults of sections, with each shown or claimed metric that no trial will have."""
+        every, first = [*self.cells, *self.over_budget], self.seeds[0]
+        trials = self.examples if self.search else [each for each in every if each.seed == first]
+        return self.sections.faults(trials, sections)
 
     @property
     def total(self) -> int:
@@ -209,6 +236,11 @@ def load_study(source: str | Path, overrides: str | Sequence[str] = ()) -> Study
         argument_fault("source", source, (str, Path), "the name of a study, its file or its text"),
         overrides_fault(overrides),
     )
+    return load_trials(source, overrides, with_sections=True)
+
+
+def load_trials(source: str | Path, overrides: Sequence[str] = (), *, with_sections: bool = False) -> Study:
+    """Load a study as `load_study` does, but leave its sections unread until they are asked for."""
     if isinstance(source, str) and "\n" in source:
         document = parse_document("study", source, overrides)
     else:
@@ -220,7 +252,7 @@ def load_study(source: str | Path, overrides: str | Sequence[str] = ()) -> Study
         from .own_data.own_corpus import read_own_corpus  # noqa: PLC0415 -- few studies bring data along
 
         corpus = read_own_corpus(diagnostics, document.path.parent if document.path else Path())
-    return _study_of(diagnostics, corpus)
+    return _study_of(diagnostics, corpus, with_sections=with_sections)
 
 
 def study_fault(study: object) -> str | None:
@@ -236,7 +268,8 @@ def overrides_fault(overrides: object) -> str | None:
 def load_recorded_study(record: Mapping[str, Any], overrides: Sequence[str] = ()) -> Study:
     """Return the study that a store has recorded, with further overrides.
 
-    Raise StudyError with every fault. The record may come from an untrusted store, so no file that it names
+    Its sections, which the run has checked, are read when they are asked for. Raise StudyError with every
+    fault of the other tables. The record may come from an untrusted store, so no file that it names
     is opened, and only plug-ins that are installed are loaded. Its text is never taken as a path, and it
     includes the facts about the user's own data files.
     """
@@ -274,27 +307,23 @@ def _names_own_corpus(diagnostics: Diagnostics) -> bool:
     return CORPUS[-1] in as_table(diagnostics.data.get("task"))
 
 
-def _study_of(diagnostics: Diagnostics, corpus: OwnCorpus | None) -> Study:
-    study = _read_study(diagnostics, corpus)
-    if diagnostics.faults:
-        raise StudyError(diagnostics.document.source, diagnostics.faults)
+def _study_of(diagnostics: Diagnostics, corpus: OwnCorpus | None, *, with_sections: bool = False) -> Study:
+    study = _read_study(diagnostics, corpus, with_sections=with_sections)
+    faults = [*diagnostics.faults, *(study.sections.faults() if with_sections else ())]
+    if faults:
+        raise StudyError(diagnostics.document.source, faults)
     return study
 
 
-def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study:
-    """Return the study of a file, and report its faults. With faults, it has no trials."""
+def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None, *, with_sections: bool) -> Study:
+    """Return the study of a file, and report its faults. With faults, it has no trials.
+
+    The faults of its sections are reported by the sections.
+    """
     _check_tables(diagnostics)
     # first the design, whose factors and levels all other tables may name
     found = _read_design(diagnostics)
-    design, data, paper = found.design, found.data, found.header.paper
-    # what the study shows, which does not change its cells
-    tables: tuple[TableKind, ...] = read_results(diagnostics, "table", design, paper)
-    curves: tuple[CurveKind, ...] = read_results(diagnostics, "curve", design, paper)
-    claims: tuple[Claim, ...] = ()
-    if "claim" in diagnostics.data:
-        from .claims.reader import read_claims  # noqa: PLC0415 -- a study without claims does without it
-
-        claims = read_claims(diagnostics, design)
+    design, data = found.design, found.data
     decode = _read_decode(diagnostics)
     # the settings of the trials, with holes that the levels of each cell fill
     search, space, dimensions = None, dict[str, Dimension](), dict[str, Dimension]()
@@ -305,8 +334,16 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
     trial_tables = {name: data[name] for name in TRIAL_TABLES if name in data}
     fragments = read_fragments(diagnostics, data)
     template = Template(tables=trial_tables, fragments=fragments, table_levels=found.table_levels)
-    variants = template.variants(design.factors)
-    source_sheet = read_source_sheet(diagnostics, found.tables, found.written_tables, variants)
+    # what the study shows, which does not change its cells
+    sections = Sections(
+        diagnostics=diagnostics,
+        design=design,
+        paper=found.header.paper,
+        template=template,
+        data=found.tables,
+        as_written=found.written_tables,
+    )
+    is_faulty = with_sections and bool(sections.faults())
     if own_corpus is not None:  # only now, because the keys that it adds need no source
         completed = {**trial_tables, "task": own_corpus.complete_task(data["task"])}
         template = replace(template, tables=completed)
@@ -324,18 +361,14 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
         template=template,
         design=design,
         expansions=found.expansions,
-        tables=tables,
-        curves=curves,
-        claims=claims,
+        sections=sections,
         decode=decode,
-        source_sheet=source_sheet,
         own_corpus=own_corpus,
     )
-    if diagnostics.faults:
+    if diagnostics.faults or is_faulty:
         # these faults may change which metrics exist
-        if tried is not None and not diagnostics.has_search and not diagnostics.invalid:
-            trials = [Trial(study="", levels=cell, settings=settings) for cell, settings in tried]
-            _check_metrics(diagnostics, study, trials)
+        if with_sections and tried is not None and not (diagnostics.has_search or diagnostics.invalid):
+            sections.faults([Trial(study="", levels=cell, settings=settings) for cell, settings in tried])
         return study
     # the trials, from a file without faults
     if search is None:
@@ -347,6 +380,8 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Study
     for expansion in found.expansions.values():
         study = expansion.complete(diagnostics, study)
     _check_trials(diagnostics, study)
+    if with_sections and not diagnostics.faults:
+        study.section_faults()
     return study
 
 
@@ -460,7 +495,7 @@ def _read_decode(diagnostics: Diagnostics) -> DecodeSettings | None:
 
 
 def _check_trials(diagnostics: Diagnostics, study: Study) -> None:
-    """Report trials that the user's own data do not suffice for, and metrics that no trial will have."""
+    """Report trials that the user's own data do not suffice for."""
     if study.own_corpus is not None and (summary := study.own_corpus.summary) is not None:
         from .resolve.data_fit import data_faults  # noqa: PLC0415 -- few studies bring data along
 
@@ -471,20 +506,6 @@ def _check_trials(diagnostics: Diagnostics, study: Study) -> None:
         for settings in distinct.values():
             for fault in data_faults(settings, summary):
                 diagnostics.report(CORPUS, fault)
-    if not diagnostics.faults:
-        every, first = [*study.cells, *study.over_budget], study.seeds[0]
-        trials = study.examples if study.search else [each for each in every if each.seed == first]
-        _check_metrics(diagnostics, study, trials)
-
-
-def _check_metrics(diagnostics: Diagnostics, study: Study, trials: Sequence[Trial]) -> None:
-    """Report each shown or claimed metric that no trial will have; one trial of each cell is enough."""
-    check_shown_metrics(diagnostics, "table", study.tables, trials)
-    check_shown_metrics(diagnostics, "curve", study.curves, trials)
-    if study.claims:
-        from .claims.reader import check_claimed_metrics  # noqa: PLC0415 -- as above
-
-        check_claimed_metrics(diagnostics, study.claims, trials)
 
 
 MAX_BESIDE = 1000

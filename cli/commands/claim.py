@@ -45,11 +45,11 @@ def check(
     from ..machine_settings import open_results
     from ..missing_results import note_missing_results, note_other_settings, require_readable
 
-    chosen = open_results(study, results)
+    chosen = open_results(study, results, reads=("claim", "source"))
     if not chosen.study.claims:
         note = last_run_note(chosen, "claim", "check")
         raise reporting.ClaimError(f"study {chosen.study.name} has no claims: it has no [[claim]]{note}")
-    now = chosen.now
+    now = chosen.compared
     found = reporting.select_claims(now.claims(), claim or ())
     has_no_results = note_missing_results(chosen)
     if as_json:

@@ -50,7 +50,7 @@ def render(
     from ..machine_settings import open_results
     from ..missing_results import note_other_settings, require_results
 
-    chosen = open_results(study, results)
+    chosen = open_results(study, results, reads=("curve",))
     curves = chosen.curves(curve)
     require_results(chosen, "curve", "render")
     names = [each.name for each in curves]

@@ -42,10 +42,11 @@ def build(
     page includes the texts of the study file and of all loaded plug-in files. Exits with 1 if the store has
     no results.
     """
+    from ...studies.sections import SECTIONS
     from ..machine_settings import open_results
     from ..missing_results import require_results
 
-    found = open_results(study, results)
+    found = open_results(study, results, reads=SECTIONS)
     require_results(found, "report", "build")
     if out is not None and out.suffix.lower() not in ("", ".html", ".htm"):
         raise typer.BadParameter(f"--out: expected a name in .html, got '{out}'")

@@ -63,7 +63,7 @@ def show(
     if toml and (text := recorded_text(study, cli.load_settings({"results": results}).store)):
         print_stdout(text)
         return
-    opened = open_results(study, results, overrides)
+    opened = open_results(study, results, overrides, reads=("source",))
     found, table = opened.study, None if best is None else opened.best_table(best)
     if toml:
         print_stdout(found.document.text)

@@ -61,12 +61,14 @@ def render(
     from ...reporting.tables.render import latex, rich
     from ...reporting.tables.render import render as render_table
     from ...reporting.tables.table import CellStatus, iter_records
+    from ...studies.last_run import load_last_run
     from ..missing_results import note_missing_results, note_other_settings, require_readable
 
     found = cli.load_settings({"results": results, "format": table_format})
     chosen = None
     if paper is None:
-        chosen = reporting.open_study(study, found.store)
+        reads = ("table", "source") if published else ("table",)
+        chosen = reporting.StudyResults(load_last_run(study, found.store, reads=reads), found.store)
         tables = chosen.tables(table, published=published)
         # a spread shows that trials have ended, without another reading of the store
         if not any(cell.spread for each in tables for row in each.cells for cell in row):

@@ -40,6 +40,7 @@ from ...studies.last_run import load_last_run
 from ...studies.resolve.costs import counted_cost
 from ...studies.resolve.trial import cell_key
 from ...studies.schema.settings import Names
+from ...studies.sections import SECTIONS
 from ...studies.study import Study, is_path
 from ...studies.text.document import Diagnostics, read_document
 from ...studies.text.errors import StudyError, StudyFault
@@ -159,9 +160,9 @@ def read_manuscript(path: Path, find_store: Callable[[str | None], Store]) -> Ma
     snapshots, numbers = list[Snapshot](), dict[str, PaperNumber]()
     for name, study in studies.items():
         # the numbers are among the claims here, so that the snapshot has their metrics too
-        now = Snapshot.of(replace(study, claims=(*study.claims, *claims[name])), store)
+        now = Snapshot.of(study.with_claims((*study.claims, *claims[name])), store)
         snapshots.append(replace(now, study=study))
-        checked = replace(now, study=replace(study, claims=tuple(claims[name]))).claims()
+        checked = replace(now, study=study.with_claims(claims[name])).claims()
         own = snapshots[-1].claims() if checked else ()
         for result, claim in zip(checked, claims[name], strict=True):
             numbers.update(_numbers(_as_claimed(result, claim, study, own), claim, now))
@@ -176,7 +177,8 @@ def _load_studies(diagnostics: Diagnostics, folder: Path, keys: PaperKeys, store
     studies, all_known = dict[str, Study](), True
     for number, name in enumerate(keys.paper.studies):
         try:
-            study = load_last_run(str(folder / name) if is_path(name) else name, store, folder=folder)
+            given = str(folder / name) if is_path(name) else name
+            study = load_last_run(given, store, folder=folder, reads=SECTIONS)
         except StudyError as error:
             all_known = False
             shown, left = error.messages[:_MAX_FAULTS_SHOWN], len(error.messages) - _MAX_FAULTS_SHOWN

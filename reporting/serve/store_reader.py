@@ -17,6 +17,7 @@ from ...storage import Store, StoreState
 from ...storage.read import LatestAttempts
 from ...studies.last_run import load_or_error
 from ...studies.planning.status import study_outcomes, unfinished_of
+from ...studies.sections import SECTIONS
 from ...studies.study import Study
 from ...studies.text.errors import StudyError
 from ..snapshot import Snapshot
@@ -134,7 +135,7 @@ class StoreReader:
         """Load a study as it was in its last run, or return the error."""
         known = self._loaded.get(name)
         if known is None or known[0] != recorded:
-            known = self._loaded[name] = (recorded, load_or_error(name, self._store))
+            known = self._loaded[name] = (recorded, load_or_error(name, self._store, SECTIONS))
         return known[1]
 
 

@@ -73,5 +73,5 @@ def test_a_level_of_thousands_of_letters_fills_no_screen(run, tiny, level):
     Path(tiny).write_text(f"{text}\n{claim}", encoding="utf-8")
     for words in (["plan"], ["status"], ["plan", "--set", f"train.epochs={level}"]):
         result = run("study", words[0], tiny, *words[1:])
-        assert result.exit_code == 2
+        assert result.exit_code == 2 or words == ["status"]  # a status reads no claim
         assert max(map(len, result.stderr.splitlines())) < 1300

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from activemem import StudyError, load_study
+from activemem import StudyError, load_study, open_study
 from activemem.storage import Store
 from activemem.studies import load_last_run
 
@@ -86,3 +86,26 @@ def test_a_file_that_did_not_run_last_is_not_called_changed(tmp_path, monkeypatc
     load_last_run(name, store)
     (told,) = caplog.messages
     assert told.startswith(f"{name}.toml is not what ran last, which is shown: {named}")
+
+
+FAULTY_CLAIM = '[[claim]]\nname = "c"\nsource = "s"\nholds = "loss[mixer=gru] < 1"\n'
+
+
+def test_the_faults_of_claims_are_logged_once_and_raised_where_claims_are_asked_for(tmp_path, caplog):
+    (file := tmp_path / "mine.toml").write_text(TEXT + FAULTY_CLAIM, encoding="utf-8")
+    opened = open_study(file, tmp_path)
+    assert opened.trials.is_empty()
+    (logged,) = caplog.messages
+    assert "unknown level 'gru' of mixer" in logged
+    for ask in (opened.check_claims, lambda: load_last_run(str(file), Store(tmp_path), reads=["claim"])):
+        with pytest.raises(StudyError, match="unknown level 'gru' of mixer"):
+            ask()
+    assert caplog.messages == [logged]
+
+
+def test_a_study_whose_last_run_has_checked_it_is_not_checked_again(tmp_path, caplog):
+    (file := tmp_path / "mine.toml").write_text(TEXT + FAULTY_CLAIM, encoding="utf-8")
+    Store(tmp_path).records.save(load_study(TEXT).name, {"text": TEXT + FAULTY_CLAIM, "overrides": []})
+    assert load_last_run(str(file), Store(tmp_path)).seeds and not caplog.messages
+    with pytest.raises(StudyError, match="unknown level 'gru' of mixer"):
+        load_study(file)

@@ -1,6 +1,5 @@
 import io
 import re
-from dataclasses import replace
 
 from rich.console import Console
 
@@ -10,9 +9,10 @@ from activemem.cli.views.trial_lines import Headline, TrialNameColumns
 from activemem.engine import Ended, EpochFinished, Started
 from activemem.engine.core.events import StudyProgress
 
+from ...study_texts import study_text
 from ..trial_factories import make_trial
 
-PLAIN = Headline(replace(load_study("quickstart"), tables=()))
+PLAIN = Headline(load_study(study_text(task={"name": "reverse"}, factors={"mixer": ["sa"]})))
 PAIR = (make_trial("sa + persistent_conv(k=20)", "multiply"), make_trial("sa", "not"))
 
 

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from ..trial_factories import make_trial
 
 METRICS = {"loss": 0.01, "accuracy": 0.998, "length": 19.0, "max_length": 18.0, "tokens_per_s": 1e4}
 
-PLAIN = Headline(replace(load_study("quickstart"), tables=()))
+PLAIN = Headline(load_study(study_text(task={"name": "reverse"}, factors={"mixer": ["sa"]})))
 """The headline of a study without a metric of its own."""
 
 
