@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -38,6 +38,7 @@ from .kinds.cells import find_cells
 from .outcomes import load_outcomes
 from .snapshot import Snapshot
 from .tables.published import PAPER_ONLY_HEADING
+from .tables.reproduction import Reproduction, reproduction
 from .tables.table import Cell, CellStatus, ColumnKey, Footnotes, Table, TableError, TableExtras
 
 _SIDES = {True: ", higher is better", False: ", lower is better", None: ""}
@@ -84,8 +85,13 @@ def paper_tables(
     return tuple(table for theirs, tables in beside for table in _join_tables(theirs, tables))
 
 
-_Beside = Sequence[tuple[bool, Table]]
-"""The tables of studies that repeat a published table. Each has a flag that is true for a small study."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StudyTable:
+    """The table of a study that repeats a published table."""
+
+    study: str
+    small: bool
+    table: Table
 
 
 def _tables_beside(
@@ -93,12 +99,12 @@ def _tables_beside(
     studies: Sequence[Study],
     outcomes: pl.DataFrame,
     begun: Collection[str],
-) -> Iterator[tuple[PublishedTable, _Beside]]:
+) -> Iterator[tuple[PublishedTable, list[_StudyTable]]]:
     """Yield each published table with the tables of the studies that repeat it."""
     stored = set(outcomes["trial"])
     ran = {study.name for study in studies if any(trial.id in stored for trial in study.trials)}
     for theirs in published:
-        beside: list[tuple[bool, Table]] = []
+        beside: list[_StudyTable] = []
         ours = [
             (study, spec)
             for study in studies
@@ -113,25 +119,27 @@ def _tables_beside(
             table = build_table(study, spec, outcomes, published=True, paper_only=True, begun=begun)
             name = f"{theirs.paper}-{theirs.name}-{study.name}"
             table = replace(table, name=name, provenance=f"study {study.name} · {table.provenance}")
-            beside.append((study.header.small, table))
+            beside.append(_StudyTable(study=study.name, small=study.header.small, table=table))
         yield theirs, beside
 
 
-def _join_tables(theirs: PublishedTable, tables: _Beside) -> list[Table]:
+def _join_tables(theirs: PublishedTable, tables: Sequence[_StudyTable]) -> list[Table]:
     """Join tables of studies that measured different rows of one published table.
 
     Small and full-size studies are not joined. Without a study, the table has only the published numbers.
     """
     if not tables:
         return [published_only_table(theirs)]
-    joined: list[tuple[bool, Table]] = []
-    for small, table in tables:
-        known = ((at, each) for at, (is_small, each) in enumerate(joined) if is_small is small)
-        if match := next((pair for pair in known if _can_join(theirs, pair[1], table)), None):
-            joined[match[0]] = small, _join(theirs, match[1], table)
+    joined: list[_StudyTable] = []
+    for new in tables:
+        known = (at for at, each in enumerate(joined) if each.small is new.small)
+        at = next((at for at in known if _can_join(theirs, joined[at].table, new.table)), None)
+        if at is None:
+            joined.append(new)
         else:
-            joined.append((small, table))
-    return [table for _, table in joined]
+            table = _join(theirs, joined[at].table, new.table, small=new.small)
+            joined[at] = replace(joined[at], table=table)
+    return [each.table for each in joined]
 
 
 def _can_join(theirs: PublishedTable, first: Table, second: Table) -> bool:
@@ -159,8 +167,8 @@ def _own_numbers(table: Table) -> list[int]:
     return [number for number, group in enumerate(groups) if group != PAPER_ONLY_HEADING]
 
 
-def _join(theirs: PublishedTable, first: Table, second: Table) -> Table:
-    """Join the rows of two tables into one table.
+def _join(theirs: PublishedTable, first: Table, second: Table, *, small: bool) -> Table:
+    """Join the rows of two tables of studies into one table, which is compared with the paper as a whole.
 
     The columns keep the order of the first table, and footnotes get new marks. A caption that continues
     the other one, as in `mean of 10 seeds, fewer where marked`, is the caption of both.
@@ -188,11 +196,12 @@ def _join(theirs: PublishedTable, first: Table, second: Table) -> Table:
     shorter, longer = sorted((first.caption, second.caption), key=len)
     is_one = longer == shorter or longer.startswith(shorter.removesuffix(".") + ", ")
     remarks = (*first.remarks, *(() if is_one else (second.caption,)), *second.remarks)
-    return replace(
+    compared = {found.sentence for each in (first, second) if (found := reproduction(each, small=small))}
+    table = replace(
         first,
         name=f"{theirs.paper}-{theirs.name}",
         caption=longer if is_one else first.caption,
-        remarks=tuple(dict.fromkeys(remarks)),
+        remarks=tuple(dict.fromkeys(each for each in remarks if each not in compared)),
         notes=tuple(dict.fromkeys((*first.notes, *second.notes))),
         corner=" / ".join(dict.fromkeys((first.corner, second.corner))),
         rows=tuple(table.rows[number] for table, number, _ in places),
@@ -201,6 +210,8 @@ def _join(theirs: PublishedTable, first: Table, second: Table) -> Table:
         groups=groups if any(groups) else (),
         provenance=f"{first.provenance}; {second.provenance}",
     )
+    found = reproduction(table, small=small)
+    return replace(table, remarks=(*table.remarks, found.sentence)) if found else table
 
 
 def tables_of_paper(paper: str, store: Store | str | Path, name: str | None = None) -> list[Table]:
@@ -304,7 +315,8 @@ class PrintedTable:
 
     `full_size` counts the numbers that a study of the paper's size has measured. Of these, `computed` are
     costs that need no training, such as parameters, and `fewer_seeds` are those that no such study has with
-    all of its seeds. `small` counts the numbers that only a small study has measured.
+    all of its seeds. `small` counts the numbers that only a small study has measured. `reproductions` has a
+    comparison for each study with trained cells.
     """
 
     name: str
@@ -313,6 +325,7 @@ class PrintedTable:
     computed: int
     fewer_seeds: int
     small: int
+    reproductions: Mapping[str, Reproduction]
 
     @property
     def missing(self) -> int:
@@ -429,14 +442,14 @@ def paper_sheet(paper: str, store: Store | str | Path) -> PaperSheet:
     )
 
 
-def _printed_table(theirs: PublishedTable, tables: _Beside) -> PrintedTable:
+def _printed_table(theirs: PublishedTable, tables: Sequence[_StudyTable]) -> PrintedTable:
     full_size, in_small = (
         [
             (cell, key.metric)
-            for is_small, table in tables
-            if is_small is small
-            for cells in table.cells
-            for cell, key in zip(cells, table.keys, strict=True)
+            for each in tables
+            if each.small is small
+            for cells in each.table.cells
+            for cell, key in zip(cells, each.table.keys, strict=True)
             if cell.published is not None and cell.estimate is not None
         ]
         for small in (False, True)
@@ -450,7 +463,18 @@ def _printed_table(theirs: PublishedTable, tables: _Beside) -> PrintedTable:
         computed=len({id(cell.published) for cell, metric in full_size if metric in ANALYTIC_COSTS}),
         fewer_seeds=len(measured - complete),
         small=len({id(cell.published) for cell, _ in in_small} - measured),
+        reproductions=_reproductions(tables),
     )
+
+
+def _reproductions(tables: Sequence[_StudyTable]) -> dict[str, Reproduction]:
+    """Return how well each study reproduces a published table, in the largest of its tables."""
+    found: dict[str, Reproduction] = {}
+    for each in tables:
+        new = reproduction(each.table, small=each.small)
+        if new and (each.study not in found or new.pairs > found[each.study].pairs):
+            found[each.study] = new
+    return found
 
 
 def _claims(snapshots: Iterable[Snapshot]) -> Iterator[PaperClaim]:

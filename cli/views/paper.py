@@ -85,6 +85,13 @@ def _sections(sheet: PaperSheet, *, times: bool = True) -> Iterator[_Section]:
             for each in sheet.printed
         ],
     )
+    compared = [
+        (study, each.name, *(text or _NONE for text in (*found.texts, found.rank_range)))
+        for each in sheet.printed
+        for study, found in each.reproductions.items()
+    ]
+    if compared:
+        yield ("reproduction", "table", "in noise", "ratio", "order", "ranks"), compared
     if sheet.claims:
         header = ("claim", "study", "size", "verdict", "ours", "printed", "seeds", "missing")
         yield header, [row for each in sheet.claims for row in _claim_rows(each)]

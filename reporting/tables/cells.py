@@ -39,6 +39,7 @@ from .differences import (
     table_sentences,
 )
 from .published import PublishedMatch, add_paper_only, difference_from_baseline, match_published
+from .reproduction import reproduction
 from .table import Cell, CellStatus, ColumnKey, Footnote, Footnotes, Table, TableExtras
 from .tally import Place, Tally, pick_best, tally_trials, untrained_remarks
 
@@ -202,6 +203,8 @@ class TableCells:
             notes=notes,
         )
         table = note_unlearnt(table, groups_by_task(self))
+        if match and (found := reproduction(table, small=self.study.header.small)):
+            table = replace(table, remarks=(*table.remarks, found.sentence))
         if match and self.extras.paper_only:
             table = add_paper_only(table, match, self.rows, self.columns)
         return table

@@ -16,6 +16,7 @@ from pathlib import Path
 from ...errors import nearest_hint
 
 _DEVIATION = re.compile(r"std ([0-9.]+) ")
+_RUNS = re.compile(r"(?:mean of|over) (\d+) (?:runs|trainings|seeds)")
 _WORDS = "printed as "  # the note of a number that is printed as words begins with this
 _MILLIONS = "M"  # the end of a number that is printed in millions
 
@@ -51,6 +52,12 @@ class PublishedNumber:
         """The deviation after the number, such as 0.3 in `1.2 ± 0.3`; "" without one."""
         found = _DEVIATION.match(self.note)
         return found[1] if found else ""
+
+    @property
+    def runs(self) -> int:
+        """The number of trainings whose mean is printed; 1 if it is unknown."""
+        found = _RUNS.search(self.note)
+        return int(found[1]) if found else 1
 
     @property
     def remaining_note(self) -> str:
