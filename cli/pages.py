@@ -194,11 +194,13 @@ PAGES: Mapping[str, JsonPage] = {
     "report build": _page("The file of a report.", study=str, file=Path),
     "claim check": _page(
         "The verdict on each claim of a study, with all of its comparisons. `ours` are the settings in the "
-        "study's file that are from neither the paper nor the program of the paper. `changes` are sentences "
-        "on changes of seeds and claims since there were results.",
+        "study's file that are from neither the paper nor the program of the paper, and `fitted` those that "
+        "were chosen by results of the study's cells. `changes` are sentences on changes of seeds and claims "
+        "since there were results.",
         study=str,
         overrides=Sequence[str],
         ours=Sequence[str],
+        fitted=Sequence[str],
         claims=Sequence[ClaimResult],
         changes=Sequence[str],
     ),

@@ -199,7 +199,7 @@ def next_seeds(
     grown = study.with_later_seeds()
     estimator, found = TimeEstimator(outcomes, grown.cells), list[NextSeeds]()
     for claim, checked in checked_comparisons(grown, outcomes, metrics):
-        result = judge_claim(claim, checked, small=study.header.small)
+        result = judge_claim(claim, checked, study)
         if result.verdict in OPEN:
             found += _candidates(claim, checked, result, estimator)
 

@@ -341,12 +341,14 @@ class StudyVerdict:
     claim is made, if it is made at several. `deciding` is the comparison on which the verdict depends most:
     the effect is its effect, and `printed` the same effect in the paper's numbers. `part` names it if the
     claim has several comparisons. `missing` of the claim's `trials` have not ended.
+    `fitted` are the settings that were chosen by results of its cells.
     """
 
     study: str
     at: str
     small: bool
     verdict: Verdict
+    fitted: tuple[str, ...]
     deciding: ComparisonResult
     part: str
     printed: float | None
@@ -396,6 +398,8 @@ class PaperSheet:
 
     def count_decided(self, *, small: bool, trained: bool = False) -> int:
         """Return how many claims are confirmed or refuted, by the small or by the full-size studies.
+
+        A claim that is confirmed only with settings that were fitted to it does not count.
 
         If `trained`, leave out claims that are only about computed costs, which need no training.
         """
@@ -519,6 +523,7 @@ def _verdicts(now: Snapshot) -> Iterator[tuple[str, str, StudyVerdict]]:
             at=at,
             small=study.header.small,
             verdict=checked.verdict,
+            fitted=checked.fitted,
             deciding=deciding,
             part=deciding.label if len(checked.findings) > 1 else "",
             printed=None if has_own_bound else printed_effect(comparison, printed),

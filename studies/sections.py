@@ -75,7 +75,12 @@ class Sections:
         diagnostics, values = self._own_diagnostics(), ()
         if section == "source":
             variants = self.template.variants(self.design.factors)
-            values = read_source_sheet(diagnostics, self.data, self.as_written, variants)
+            sheet, fitted = read_source_sheet(diagnostics, self.data, self.as_written, variants), ()
+            if sheet.fitted:
+                from .claims.reader import read_fitted  # noqa: PLC0415 -- as below
+
+                fitted = read_fitted(diagnostics, self.design, sheet.fitted)
+            values = sheet, fitted
         elif section in ("table", "curve"):
             values = read_results(diagnostics, section, self.design, self.paper)
         elif section in diagnostics.data:

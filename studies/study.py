@@ -42,7 +42,7 @@ from .text.strict_model import InvalidTableError, as_table, key_place, known_key
 from .text.units import plural
 
 if TYPE_CHECKING:
-    from .claims.comparisons import Claim
+    from .claims.comparisons import Claim, FittedSetting
     from .own_data.own_corpus import OwnCorpus
     from .presentation.kinds import CurveKind, TableKind
     from .resolve.search_source import SearchSource
@@ -122,7 +122,12 @@ class Study:
     @property
     def source_sheet(self) -> SourceSheet:
         """All settings with their sources."""
-        return self.sections.read("source")
+        return self.sections.read("source")[0]
+
+    @property
+    def fitted(self) -> tuple[FittedSetting, ...]:
+        """The settings that were chosen by results of the study's own cells."""
+        return self.sections.read("source")[1]
 
     @cached_property
     def trials(self) -> tuple[Trial, ...]:

@@ -36,7 +36,8 @@ def check(
     If STUDY is a name, the command uses this study as it last ran, with its --set overrides. If STUDY is a
     path, it uses the file as it is now.
 
-    Exits with 0 if all of these claims are confirmed, and with 3 if none is refuted, but one is undecided.
+    Exits with 0 if all of these claims are confirmed, and with 3 if none is refuted, but one is not
+    confirmed, or only with a setting that was fitted to it.
     Exits with 1 if one is refuted, if no trial has ended, or if a file of the study may not be read.
     """
     from ...reporting.claims.terminal import changes_after_results, claims_to_terminal, explanations
@@ -53,9 +54,15 @@ def check(
     found = reporting.select_claims(now.claims(), claim or ())
     has_no_results = note_missing_results(chosen)
     if as_json:
-        ours, overrides = chosen.study.source_sheet.names("ours"), chosen.study.document.overrides
+        sheet, overrides = chosen.study.source_sheet, chosen.study.document.overrides
         changes = changes_after_results(chosen.study, now.outcomes, chosen.store)
-        page = {"overrides": overrides, "ours": ours, "claims": found, "changes": changes}
+        page = {
+            "overrides": overrides,
+            "ours": sheet.names("ours"),
+            "fitted": sheet.names("fitted"),
+            "claims": found,
+            "changes": changes,
+        }
         print_json(study=chosen.study.name, **page)
     else:
         ids = {trial.id for trial in chosen.study.trials} | set(now.counted_outcomes["trial"])

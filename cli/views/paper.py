@@ -69,11 +69,14 @@ def _summary(sheet: PaperSheet) -> list[str]:
     decided = [sheet.count_decided(small=size) for size in (False, True)]
     untrained = decided[0] - sheet.count_decided(small=False, trained=True)
     by_costs = f" ({untrained} without training)" if untrained else ""
+    verdicts = [{each.verdict for each in (*claim.full_size, *claim.small)} for claim in sheet.claims]
+    fitted = sum(Verdict.FITTED in each for each in verdicts)
     return [
         sheet.paper,
         f"{plural(printed, 'printed number')}: {full_size} measured at full size{of_them}, "
         f"{small} at small size, {printed - full_size - small} not yet",
-        f"{plural(claims, 'claim')}: {decided[0]} decided at full size{by_costs}, {decided[1]} at small size",
+        f"{plural(claims, 'claim')}: {decided[0]} decided at full size{by_costs}, {decided[1]} at small size"
+        + (f", {fitted} confirmed but fitted" if fitted else ""),
     ]
 
 
@@ -128,7 +131,7 @@ def _claim_rows(claim: PaperClaim) -> Iterator[tuple[str, ...]]:
     for each in (*claim.full_size, *claim.small):
         size, (ours, *texts, missing) = "small" if each.small else "full", _number_texts(each)
         study = f"{each.study}, {each.at}" if each.at else each.study
-        word = verdict_word(each.verdict, small=each.small)
+        word = verdict_word(each.verdict, small=each.small, fitted=each.fitted)
         own = (size, word, *(text or _NONE for text in (ours, *texts)))
         missing = missing or _NONE
         if rows and rows[-1][2:-1] == own and not ours:
@@ -144,7 +147,7 @@ def _claim_lines(claims: Sequence[PaperClaim], width: int) -> Iterator[str]:
         yield from wrap(f"({claim.source})", width, initial_indent="  ", subsequent_indent="   ")
         for each in (*claim.full_size, *claim.small):
             ours, printed, seeds, missing = _number_texts(each)
-            words = [verdict_word(each.verdict, small=each.small), ours]
+            words = [verdict_word(each.verdict, small=each.small, fitted=each.fitted), ours]
             words += [f"printed {printed}" if printed else "", seeds]
             words += [f"{missing} trials missing" if missing else ""]
             study = f"{each.study}{' (small)' if each.small else ''}{each.at and f', {each.at}'}"

@@ -34,4 +34,5 @@ def _summary(sheet: SourceSheet) -> str:
         return f"{count}; sources unknown, since the study has no table [source]"
     found = Counter("" if each.is_default else each.source.origin for each in sheet.settings if each.source)
     text = f"{found['paper']} from the paper, {found['program']} from its program, {found['ours']} our own"
+    text += f", {found['fitted']} fitted" if found["fitted"] else ""
     return f"{count}: {text}, {found['']} defaults"

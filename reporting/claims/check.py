@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from ...studies.catalog.metrics import find_metric, is_timed
+from ...studies.catalog.metrics import ANALYTIC_COSTS, find_metric, is_timed
 from ...studies.claims.comparisons import (
     Cell,
     Claim,
@@ -44,7 +44,7 @@ from ..statistics.estimates import hochberg_adjusted, hochberg_threshold
 from ..statistics.look_levels import look_level, p_over_looks
 from .cell_values import CellResults
 from .checked_comparison import CheckedComparison, notes_on_cells, notes_on_test, with_picks
-from .verdicts import OPEN, ClaimError, ClaimResult, ComparisonResult, Judgement, judge
+from .verdicts import OPEN, ClaimError, ClaimResult, ComparisonResult, Judgement, Verdict, judge
 
 
 def check_claims(
@@ -57,7 +57,7 @@ def check_claims(
     with a time budget ran on several devices, or cells of several devices are compared by their time.
     """
     checked = checked_comparisons(study, outcomes, metrics)
-    return tuple(judge_claim(claim, own, small=study.header.small) for claim, own in checked)
+    return tuple(judge_claim(claim, own, study) for claim, own in checked)
 
 
 def _device_fault(study: Study, outcomes: pl.DataFrame) -> str:
@@ -86,8 +86,8 @@ def checked_comparisons(
         yield claim, [CheckedComparison(each, claim, results, picks) for each in claim.comparisons]
 
 
-def judge_claim(claim: Claim, checked: Sequence[CheckedComparison], *, small: bool) -> ClaimResult:
-    """Judge a claim by its comparisons. `small` marks a paper's claim in a smaller study."""
+def judge_claim(claim: Claim, checked: Sequence[CheckedComparison], study: Study) -> ClaimResult:
+    """Judge a claim of a study by its comparisons."""
     results, alpha, family = checked[0].results, 1 - claim.spec.level, claim.comparisons
     counts = results.counts
     smallest = [min(test.p for test in each.tests) for each in checked if not each.tests[0].is_certain]
@@ -100,9 +100,13 @@ def judge_claim(claim: Claim, checked: Sequence[CheckedComparison], *, small: bo
         _finding(each, one, judged, label, level, p=None if one.test.is_certain else next(adjusted))
         for each, one, label in zip(checked, own, comparison_labels(claim).values(), strict=True)
     )
+    read = {cell_key(each.cell) for each in claim.quantities if each.metric not in ANALYTIC_COSTS}
+    fitted = [each.name for each in study.fitted if read & {cell_key(one.cell) for one in each.cells}]
+    is_fitted = fitted and judged.verdict is Verdict.CONFIRMED
     return ClaimResult(
         spec=claim.spec,
-        verdict=judged.verdict,
+        verdict=Verdict.FITTED if is_fitted else judged.verdict,
+        fitted=tuple(fitted),
         findings=findings,
         deciding=findings[family.index(judged.deciding)],
         level=level,
@@ -111,7 +115,7 @@ def judge_claim(claim: Claim, checked: Sequence[CheckedComparison], *, small: bo
         needed=judged.needed if judged.verdict in OPEN else None,
         seeds=len(results.seeds),
         comparable_words=results.comparable.words_for(claim),
-        small=small and bool(claim.spec.source),
+        small=study.header.small and bool(claim.spec.source),
     )
 
 

@@ -1,7 +1,7 @@
 """Text of claims for a terminal: a row for each claim, and below it a row for each of its comparisons.
 
-A long name is on a line above the numbers. An undecided row has no p. The report formats its numbers with the
-same functions.
+A long name is on a line above the numbers, and a long verdict on a line above the name. An undecided row has
+no p. The report formats its numbers with the same functions.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from .verdicts import (
 
 INDENT = 2
 _GAP = 2  # columns between words and numbers
+_MAX_VERDICT = 24  # characters of a verdict above which it has a line of its own
 _MAX_CELLS_NAMED = 2  # further cells with the same gap are only counted
 
 
@@ -64,7 +65,8 @@ def claims_to_terminal(checked: Sequence[ClaimResult], sentences: Sequence[str],
     rows = [row for each in checked for row in _rows(each)]
     widths: dict[int, int] = {}  # the width of the column of verdicts, by indent
     for row in rows:
-        widths[row.indent] = max(widths.get(row.indent, 0), len(row.verdict) + 3)
+        size = len(row.verdict) if len(row.verdict) <= _MAX_VERDICT else 0
+        widths[row.indent] = max(widths.get(row.indent, 0), size + 3)
     effect, low, high = (
         max(map(len, texts)) for texts in zip(*((row.effect, *row.interval) for row in rows), strict=True)
     )
@@ -81,6 +83,9 @@ def claims_to_terminal(checked: Sequence[ClaimResult], sentences: Sequence[str],
             lines.append("")
         margin = " " * (row.indent + widths[row.indent])
         first = f"{'':{row.indent}}{row.verdict:<{widths[row.indent]}}"
+        if len(row.verdict) > _MAX_VERDICT:
+            lines.append(f"{first.rstrip()}:")
+            first = margin
         *others, last = _wrapped(row.text, width, first, margin)
         beside = len(last) + _GAP <= column
         lines += [*others, f"{last:<{column}}{right}"] if beside else [*others, last, " " * column + right]
@@ -168,6 +173,11 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
             "would do" in hints,
             f'"would do": seeds for a power of 80 % at this effect and spread, up to {MOST_SEEDS}'
             f"{f', also if these are more than max_seeds = {most}' if is_beyond else ''}.",
+        ),
+        (
+            any(each.fitted and each.verdict is not Verdict.NOT_RUN for each in checked),
+            '"fitted to it": the setting was chosen by results of a cell that the claim reads, so that a '
+            "confirmation does not count as one.",
         ),
         ("within" in hints, '"within": the largest difference that the interval leaves open.'),
     ]
@@ -262,13 +272,14 @@ def _rows(checked: ClaimResult) -> Iterator[_ClaimRow]:
         notes.append("one seed alone has no spread")
 
     def row(
-        finding: ComparisonResult, text: str, verdict: Verdict, needed: int | None, indent: int = INDENT
+        finding: ComparisonResult, text: str, verdict: Verdict, needed: int | None, word: str = ""
     ) -> _ClaimRow:
+        indent = INDENT if word else 2 * INDENT
         effect, ends, p = format_numbers(finding, verdict)
         n = format_seeds(finding, checked.seeds, needed)
         return _ClaimRow(
             indent=indent,
-            verdict=verdict_word(verdict, small=checked.small),
+            verdict=word or verdict_word(verdict, small=checked.small),
             text=text,
             effect=effect,
             interval=(ends[0], ends[1]) if ends else ("", ""),
@@ -276,10 +287,10 @@ def _rows(checked: ClaimResult) -> Iterator[_ClaimRow]:
             notes=tuple(filter(None, notes)) if indent == INDENT else (),
         )
 
-    yield row(checked.deciding, checked.spec.name, checked.verdict, checked.needed)
+    yield row(checked.deciding, checked.spec.name, checked.verdict, checked.needed, checked.verdict_text)
     if len(found) > 1 and any(each.effect is not None or each.bounds for each in found):
         for each in listed_here:
-            yield row(each, each.label, each.verdict, each.needed, 2 * INDENT)
+            yield row(each, each.label, each.verdict, each.needed)
 
 
 def _unlearnt_sentences(study: Study, outcomes: pl.DataFrame) -> Iterator[str]:
@@ -360,6 +371,6 @@ def settings_sentences(study: Study, outcomes: pl.DataFrame) -> tuple[str, ...]:
         *_unlearnt_sentences(study, outcomes),
         overrides_sentence(study.document.overrides),
         *stale_sentences(study, outcomes, [*_trials_by_metric(study)]),
-        study.source_sheet.summary(study.name) if study.paper else "",
+        study.source_sheet.summary(study.name) if study.paper or study.fitted else "",
     )
     return tuple(sentence for sentence in parts if sentence)

@@ -30,9 +30,11 @@ _MAX_PARTS_NAMED = 2
 
 
 class Verdict(StrEnum):
-    """The verdict on a comparison or a claim: confirmed, refuted, undecided or not run."""
+    """The verdict on a comparison or a claim, such as confirmed, refuted, undecided or not run."""
 
     CONFIRMED = "confirmed"
+    FITTED = "confirmed but fitted"
+    """A claim would be confirmed, but a setting was chosen by the results of a cell that it reads."""
     REFUTED = "refuted"
     UNDECIDED = "undecided"
     NOT_RUN = "not run"
@@ -43,13 +45,17 @@ OPEN = (Verdict.UNDECIDED, Verdict.NOT_RUN)
 """The verdicts that more trials can change."""
 
 
-def verdict_word(verdict: Verdict, *, small: bool) -> str:
-    """Return a verdict in words, such as `refuted at small size`.
+def verdict_word(verdict: Verdict, *, small: bool, fitted: Sequence[str] = ()) -> str:
+    """Return a verdict in words, such as `refuted at small size` or `confirmed, lr fitted to it`.
 
     `small` marks a paper's claim that is tested by a smaller study. The words of open verdicts do not depend
-    on it.
+    on it. `fitted` are the settings that were chosen by results of the claim's cells.
     """
-    return f"{verdict} at small size" if small and verdict not in OPEN else verdict
+    word = Verdict.CONFIRMED if fitted and verdict is Verdict.FITTED else verdict
+    word = f"{word} at small size" if small and verdict not in OPEN else str(word)
+    if not fitted or verdict is Verdict.NOT_RUN:
+        return word
+    return f"{word}, {listed([each.rpartition('.')[2] for each in fitted])} fitted to it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,11 +150,13 @@ class ClaimResult:
     claim's own level, or a higher level if there may be several looks. `looks` are the numbers of seeds at
     which the claim is tested. `needed` is the number of seeds that would decide the claim; None if unknown,
     or if it is decided. `comparable_words` say which cells a pooled variance is estimated from. `small` marks
-    a paper's claim that is tested by a smaller study.
+    a paper's claim that is tested by a smaller study. `fitted` are the settings that were chosen by the
+    results of a cell that the claim reads: it is then not confirmed, but "confirmed but fitted".
     """
 
     spec: ClaimSpec
     verdict: Verdict
+    fitted: tuple[str, ...]
     findings: tuple[ComparisonResult, ...]
     deciding: ComparisonResult
     level: float
@@ -164,8 +172,8 @@ class ClaimResult:
 
     @property
     def verdict_text(self) -> str:
-        """Return the verdict in words, such as `refuted at small size`."""
-        return verdict_word(self.verdict, small=self.small)
+        """Return the verdict in words, such as `refuted at small size` or `confirmed, lr fitted to it`."""
+        return verdict_word(self.verdict, small=self.small, fitted=self.fitted)
 
     @property
     def deciding_parts(self) -> str:
@@ -261,16 +269,17 @@ def select_claims(results: Sequence[ClaimResult], names: Sequence[str]) -> list[
 def count_verdicts(results: Iterable[ClaimResult], separator: str = ", ") -> str:
     """Return the counts of verdicts as text: `2 confirmed, 0 refuted, 1 undecided`.
 
-    Verdicts at small size are counted separately, as in `2 confirmed at small size`. `not run` is added only
-    if its count is not 0.
+    Verdicts at small size are counted separately, as in `2 confirmed at small size`. `not run` and `confirmed
+    but fitted` are added only if their count is not 0.
     """
     counts: dict[Verdict, Counter[str]] = {each: Counter() for each in Verdict}
+    always = (Verdict.CONFIRMED, Verdict.REFUTED, Verdict.UNDECIDED)
     for each in results:
-        counts[each.verdict][each.verdict_text] += 1
+        counts[each.verdict][verdict_word(each.verdict, small=each.small)] += 1
     shown = [
         f"{count} {word}"
         for verdict, words in counts.items()
-        for word, count in sorted(words.items()) or ([] if verdict is Verdict.NOT_RUN else [(verdict, 0)])
+        for word, count in sorted(words.items()) or ([(verdict, 0)] if verdict in always else [])
     ]
     return separator.join(shown)
 

@@ -38,6 +38,14 @@ class Quantity:
     cell: Cell
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedSetting:
+    """A setting, such as `train.optimizer.lr`, that was chosen by results of some of the study's cells."""
+
+    name: str
+    cells: tuple[Quantity, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Picked:
     """A metric of one of several cells, which differ only in the factors in `over` of `[[claim]]`.

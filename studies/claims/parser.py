@@ -182,6 +182,14 @@ def parse_claim(text: str, faults: FaultCollector) -> SyntaxNode:
     return _ClaimParser(text, faults).claim()
 
 
+def parse_cells(text: str, faults: FaultCollector) -> tuple[MetricReference, ...]:
+    """Parse the cells with which a text begins, such as `loss[mixer=sa], loss[mixer=conv], any words`.
+
+    Raise ClaimFaultError for the first fault, which is added to `faults`.
+    """
+    return _ClaimParser(text, faults).cells()
+
+
 _EXPECTED_FOR = {
     "=": "expected > >= < <= == or !=",
     "beats": "expected > or <, or best(METRIC) is LEVEL",
@@ -210,6 +218,20 @@ class _ClaimParser(TokenReader):
             expected = _EXPECTED_FOR.get(self.token.text, "expected 'and', 'or' or the end")
             raise self._error(f"{expected}, got {self._found()}")
         return found
+
+    def cells(self) -> tuple[MetricReference, ...]:
+        """Parse `cells = quantity { "," quantity } [ "," WORDS ]`; a further quantity must have brackets."""
+        self._require("name", "a metric of a cell, such as loss[mixer=sa]")
+        found = [self.quantity()]
+        while self.token.kind == "," and [each.kind for each in self._tokens[self._at + 1 :][:2]] == [
+            "name",
+            "[",
+        ]:
+            self._advance()
+            found.append(self.quantity())
+        if self.token.kind not in (",", "end"):
+            raise self._error(f"expected ',' or the end after the cell, got {self._found()}")
+        return tuple(found)
 
     def either(self) -> SyntaxNode:
         """Parse `either = both { "or" both }`."""

@@ -1,8 +1,8 @@
-"""Reader of the `[[claim]]` tables of a study, and of the numbers that a paper quotes from it."""
+"""Reader of the claims of a study, of the cells to which settings were fitted, and of a paper's numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -12,11 +12,14 @@ from ..resolve.trial import CellKey, Trial, cell_key
 from ..schema.design import MAX_TRIALS, Design
 from ..schema.factors import SEED, level_text, one_line
 from ..schema.reported_metrics import missing_metric
+from ..schema.source_sheet import TABLE as SOURCE
 from ..text.document import Diagnostics
+from ..text.toml_positions import KeyPath
 from .comparisons import (
     Cell,
     Claim,
     ClaimSpec,
+    FittedSetting,
     Quotient,
     SignedSum,
     Speedup,
@@ -25,7 +28,7 @@ from .comparisons import (
     replace_comparisons,
     split_extremes,
 )
-from .resolver import resolve_claim, resolve_number
+from .resolver import resolve_cells, resolve_claim, resolve_number
 from .scope import Scope, claim_scope
 
 TABLE = "claim"
@@ -65,6 +68,34 @@ def read_claims(diagnostics: Diagnostics, design: Design) -> tuple[Claim, ...]:
             diagnostics.report((*path, "holds"), fault.message, within=within)
         claims += found
     return tuple(claims)
+
+
+def read_fitted(
+    diagnostics: Diagnostics, design: Design, details: Mapping[KeyPath, str]
+) -> tuple[FittedSetting, ...]:
+    """Return the settings that were fitted to cells of a study, from entries of [source] by their place.
+
+    Report cells that are not in the study. As for claims, overrides may remove a cell.
+    """
+    if details and diagnostics.has_search:
+        for path in details:
+            diagnostics.report(
+                (SOURCE, *path), "a search has no cells to which a setting is fitted: write 'ours: …'"
+            )
+        return ()
+    scopes, found = _scopes(diagnostics, design) if details else [], list[FittedSetting]()
+    for path, detail in details.items():
+        faults, cells = FaultCollector(detail), None
+        for scope in scopes:
+            faults = FaultCollector(detail)  # only those of the last scope are reported
+            if cells := resolve_cells(scope, faults, detail):
+                found.append(FittedSetting(name=".".join(map(str, path)), cells=cells))
+                break
+        for fault in faults if cells is None else ():
+            start = len("fitted: ")
+            within = (start + fault.start, start + max(fault.end, fault.start + 1))
+            diagnostics.report((SOURCE, *path), fault.message, within=within)
+    return tuple(found)
 
 
 def _scopes(diagnostics: Diagnostics, design: Design) -> list[Scope]:

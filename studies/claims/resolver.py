@@ -48,7 +48,7 @@ from .comparisons import (
     iter_quantities,
     replace_metrics,
 )
-from .parser import RANKING_FUNCTIONS, ClaimFaultError, parse_claim
+from .parser import RANKING_FUNCTIONS, ClaimFaultError, parse_cells, parse_claim
 from .scope import Scope
 from .units import comparison_faults
 
@@ -97,6 +97,19 @@ def resolve_number(scope: Scope, faults: FaultCollector, spec: ClaimSpec) -> Com
     return found if isinstance(found, Comparison) and not faults else None
 
 
+def resolve_cells(scope: Scope, faults: FaultCollector, text: str) -> tuple[Quantity, ...] | None:
+    """Resolve the cells with which a text begins, such as `loss[mixer=sa], any words`; None if it has faults.
+
+    A metric that leaves a factor open means all cells that it matches.
+    """
+    resolver = _Resolver(scope, faults, ClaimSpec(name="cells", holds=""))
+    try:
+        found = resolver.each(resolver.cells, parse_cells(text, faults))
+    except ClaimFaultError:
+        return None
+    return None if faults else tuple(dict.fromkeys(quantity for each in found for quantity in each))
+
+
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
@@ -127,6 +140,10 @@ class _Resolver:
         if is_faulty:
             raise ClaimFaultError
         return found
+
+    def cells(self, node: syntax.MetricReference) -> list[Quantity]:
+        """Resolve a metric outside of a comparison to all cells that its brackets select."""
+        return [each for each in self._quantities(node, {}) if isinstance(each, Quantity)]
 
     def statement(self, node: syntax.SyntaxNode, bound: Bindings) -> Statement:
         """Resolve a node to a statement: a comparison, a combination of statements, or a loop.

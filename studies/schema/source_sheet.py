@@ -1,4 +1,4 @@
-"""The table [source]: whether each setting is from the paper, its authors' program, or ours."""
+"""The table [source]: whether each setting is from the paper, its authors' program, ours, or fitted."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import Any, Literal, cast, get_origin
 
 from ...errors import hint
@@ -19,11 +20,14 @@ from .settings import BUDGET_KEYS, DecodeSettings, ModelSettings, TrainSettings
 
 TABLE = "source"
 
-Origin = Literal["paper", "program", "ours"]
-"""The origin of a setting: the paper, the program of its authors, or the study's author ("ours")."""
+Origin = Literal["paper", "program", "ours", "fitted"]
+"""The origin of a setting: the paper, the program of its authors, or the study's author ("ours").
+
+A "fitted" setting is also the author's, who chose it by results of the study's own cells.
+"""
 
 _TABLES = ("model", "task", "train", "recipes", "factors", "cells", "decode")
-_TEXT = re.compile(r"(paper|program|ours): +(\S.*)")
+_TEXT = re.compile(r"(paper|program|ours|fitted): +(\S.*)")
 _HOLE = re.compile(r"\{ *([A-Za-z]\w*) *\}")
 
 
@@ -32,7 +36,8 @@ class Source:
     """The origin of a setting, such as the paper, with a detail.
 
     The detail is, for example, a section of the paper or a file of the paper's program. If the author of the
-    study chose the value, the detail is the reason.
+    study chose the value, the detail is the reason. That of a fitted setting begins with the cells by whose
+    results it was chosen, as in a claim.
     """
 
     origin: Origin
@@ -64,10 +69,14 @@ class SourcedSetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSheet:
-    """All settings of a study with their sources. Settings in the file come first, then default values."""
+    """All settings of a study with their sources. Settings in the file come first, then default values.
+
+    `fitted` has the entries of [source] whose settings were fitted: the detail of each by its place.
+    """
 
     settings: tuple[SourcedSetting, ...]
     is_given: bool
+    fitted: Mapping[KeyPath, str] = dataclass_field(default_factory=dict[KeyPath, str])
 
     def names(self, origin: Origin, *, is_default: bool = False) -> tuple[str, ...]:
         """Return the names of settings whose values come from this origin, such as the paper.
@@ -81,15 +90,19 @@ class SourceSheet:
         )
 
     def summary(self, study: str) -> str:
-        """Return a sentence on how many settings have other sources than the paper or its program."""
+        """Return sentences on settings that are not from the paper or its program, and on fitted ones."""
         if not self.is_given:
             return "The study does not state the sources of its settings."
         ours, defaults = len(self.names("ours")), len(self.names("ours", is_default=True))
+        ours += len(self.names("fitted"))
         counts = [plural(count, noun) for count, noun in ((ours, "setting"), (defaults, "default")) if count]
         if not counts:
             return "All settings are from the paper."
         verb = "is" if ours + defaults == 1 else "are"
-        return f"{' and '.join(counts)} {verb} not from the paper (activemem study show {study} --sources)."
+        text = f"{' and '.join(counts)} {verb} not from the paper (activemem study show {study} --sources)."
+        return " ".join(
+            [text, *(f"{path[-1]} was fitted to {detail}." for path, detail in self.fitted.items())]
+        )
 
 
 def read_source_sheet(
@@ -115,22 +128,31 @@ def read_source_sheet(
     kept, defaults = _at_levels(data, variants)
     _check_names(diagnostics, sources, [*given, *defaults])
     settings: list[SourcedSetting] = []
+    fitted: dict[KeyPath, str] = {}
     for path, value in given.items():
-        if isinstance(value, str) and _HOLE.fullmatch(value):
-            continue
         # the source of this key, or of the innermost table around it that has a source
         around = (path[:depth] for depth in range(len(path), 0, -1))
-        source = next((sources[each] for each in around if each in sources), None)
-        if path not in written or written[path] != value:
+        place = next((each for each in around if each in sources), None)
+        source = sources[place] if place else None
+        hole = _HOLE.fullmatch(value) if isinstance(value, str) else None
+        if hole and (source is None or source.origin != "fitted"):
+            continue
+        # the values that fill a hole
+        filled = {each for each in {*given, *written} if hole and each in {("factors", hole[1]), ("cells",)}}
+        if any(given.get(each) != written.get(each) for each in (path, *filled)):
             source = Source(origin="ours", detail="set for this run")
         elif source is None and is_given:
             entry = f'add {".".join(map(str, path))} = "paper: section 3.1" to [source]'
             diagnostics.report(path, f'no source: {entry}, or "program: …", or "ours: …" with the reason')
+        elif place and source and source.origin == "fitted":
+            fitted[place] = source.detail
         settings += _settings(path, kept.get(path, {"": value}), source, is_default=False)
     for path, values in sorted(defaults.items(), key=lambda item: _TABLES.index(item[0][0])):
         source = sources.get(path) or (Source(origin="ours", detail="default") if is_given else None)
+        if source and source.origin == "fitted":
+            fitted[path] = source.detail
         settings += _settings(path, values, source, is_default=path not in sources)
-    return SourceSheet(settings=tuple(settings), is_given=is_given)
+    return SourceSheet(settings=tuple(settings), is_given=is_given, fitted=fitted)
 
 
 def _settings(
@@ -178,8 +200,9 @@ def _read(diagnostics: Diagnostics, path: KeyPath, value: object) -> Iterator[tu
         return
     match = _TEXT.fullmatch(value) if isinstance(value, str) else None
     if match is None or len(path) == 1:
-        expected = "expected a text such as 'paper: section 3.1', 'program: train.py' or 'ours: the reason'"
-        diagnostics.report(path, f"{expected}, got {format_value(value)}")
+        expected = "expected a text such as 'paper: section 3.1', 'program: train.py', 'ours: the reason'"
+        example = "'fitted: loss[mixer=sa], among 1e-3 and 2e-3'"
+        diagnostics.report(path, f"{expected} or {example}, got {format_value(value)}")
         return
     yield path[1:], Source(origin=cast("Origin", match[1]), detail=match[2])
 

@@ -37,6 +37,57 @@ def pair(first, second, task="reverse"):
     return {("sa", task): first, ("conv(k=3)", task): second}
 
 
+FITTED = """
+[source]
+model = "paper: x"
+task = "paper: x"
+train.batch_size = "paper: x"
+train.epochs = "paper: x"
+train.steps_per_epoch = "paper: x"
+train.curriculum = "paper: x"
+train.optimizer.name = "paper: x"
+factors = "paper: x"
+train.optimizer.lr = "fitted: max_length[mixer=sa, task=reverse], to 7"
+"""
+
+
+@pytest.mark.parametrize(
+    ("holds", "values", "verdict", "text"),
+    [
+        (
+            SA_BEATS_CONV.format("reverse"),
+            ((40, 43, 43), (10, 11, 12)),
+            Verdict.FITTED,
+            "confirmed, lr fitted to it",
+        ),
+        (SA_BEATS_CONV.format("reverse"), ((10, 11, 12), (40, 43, 43)), REFUTED, "refuted, lr fitted to it"),
+        (
+            SA_BEATS_CONV.format("reverse"),
+            ((10, 11, 12), (8, 16, 9)),
+            UNDECIDED,
+            "undecided, lr fitted to it",
+        ),
+        (SA_BEATS_CONV.format("reverse"), ((), ()), NOT_RUN, "not run"),
+        ("max_length[task=reverse, mixer=conv(k=3)] > 7", ((), (40, 43, 43)), CONFIRMED, "confirmed"),
+        (
+            SA_BEATS_CONV.format("reverse").replace("max_length", "parameters"),
+            ((), ()),
+            CONFIRMED,
+            "confirmed",
+        ),
+    ],
+)
+def test_a_claim_on_a_cell_to_which_a_setting_was_fitted_says_so(holds, values, verdict, text):
+    one = checked(holds, pair(*values), text=STUDY_TEXT + FITTED)
+    assert (one.verdict, one.verdict_text) == (verdict, text)
+
+
+def test_a_claim_that_is_confirmed_by_a_fitted_setting_is_not_counted_among_the_confirmed():
+    one = checked(SA_BEATS_CONV.format("reverse"), pair((40, 43, 43), (10, 11, 12)), text=STUDY_TEXT + FITTED)
+    assert count_verdicts([one]) == "0 confirmed, 1 confirmed but fitted, 0 refuted, 0 undecided"
+    assert any('"fitted to it"' in sentence for sentence in legend([one]))
+
+
 def test_a_clear_difference_is_confirmed_with_effect_interval_p_and_n():
     one = checked(SA_BEATS_CONV.format("reverse"), pair((40, 43, 43), (10, 11, 12)))
     effect, error = 31.0, 1 / math.sqrt(3)  # of 30, 32 and 31

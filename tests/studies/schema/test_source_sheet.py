@@ -101,9 +101,73 @@ def test_a_source_of_nothing_is_a_fault():
 
 
 @pytest.mark.parametrize("value", ['"section 3"', '"paper:"', '"papers: section 3"', "3", '["paper: x"]'])
-def test_a_source_is_one_of_three_words_and_its_detail(value):
+def test_a_source_is_one_of_four_words_and_its_detail(value):
     told = refused(STUDY + SOURCE.replace('"paper: section 2"', value))
-    assert re.search("'paper: .*'program: .*'ours: ", told)
+    assert re.search("'paper: .*'program: .*'ours: .*'fitted: ", told)
+
+
+def fitted(detail: str) -> str:
+    """Return the text of a study whose optimizer was fitted to some cells."""
+    return STUDY + SOURCE.replace('"program: train.py"', f'"fitted: {detail}"')
+
+
+@pytest.mark.parametrize(
+    ("detail", "cells"),
+    [
+        ("max_length[mixer=sa, width=8], to 7 of Table 4, among 1e-3 and 2e-3", [("sa", 8)]),
+        ("max_length[mixer=sa, width=8]", [("sa", 8)]),
+        ("max_length[mixer=sa], it's near", [("sa", 8), ("sa", 16)]),
+        (
+            "loss[mixer=sa, width=8], max_length[mixer={narrow}, width=16], tried",
+            [("sa", 8), ("{narrow}", 16)],
+        ),
+        ("loss, by hand", [("sa", 8), ("sa", 16), ("{narrow}", 8), ("{narrow}", 16)]),
+    ],
+)
+def test_a_fitted_setting_names_the_cells_by_whose_results_it_was_chosen(detail, cells):
+    (one,) = load_study(fitted(detail)).fitted
+    assert one.name == "train.optimizer"
+    assert [(dict(each.cell)["mixer"], dict(each.cell)["width"]) for each in one.cells] == cells
+
+
+def test_a_fitted_setting_is_counted_and_said_with_those_that_are_not_from_the_paper():
+    sheet = load_study(fitted("max_length[mixer=sa, width=8], to 7")).source_sheet
+    assert sheet.names("fitted") == ("train.optimizer.name", "train.optimizer.lr")
+    assert sheet.summary("it").startswith("4 settings and ")
+    assert sheet.summary("it").endswith(" optimizer was fitted to max_length[mixer=sa, width=8], to 7.")
+
+
+def test_a_fitted_value_of_a_factor_is_fitted_until_an_override_changes_it():
+    text = fitted("loss").replace("lr = 1e-3", 'lr = "{lr}"') + 'factors.lr = "paper: Table 1"\n'
+    text = text.replace("seed = [0, 1]\n", "seed = [0, 1]\nlr = [1e-3, 2e-3]\n")
+    assert load_study(text).source_sheet.names("fitted") == ("train.optimizer.name", "train.optimizer.lr")
+    assert load_study(text, ["factors.lr=[1e-2]"]).source_sheet.names("fitted") == ("train.optimizer.name",)
+    other = load_study(fitted("loss"), ["train.optimizer.lr=0.1", "train.optimizer.name=adamw"])
+    assert not other.fitted
+    removed = load_study(fitted("loss[mixer=sa, width=16]"), ["factors.width=[8]"])
+    assert len(removed.fitted) == 1, "an override that removes the cell is no fault"
+
+
+@pytest.mark.parametrize(
+    "detail",
+    [
+        "max_lenght[mixer=sa, width=8], to 7",
+        "max_length[mixer=sb, width=8], to 7",
+        "max_length[mixr=sa], to 7",
+        "max_length[mixer=sa] to 7",
+        "max_length[mixer=sa, to 7",
+        "7 of Table 4",
+    ],
+)
+def test_a_fitted_setting_of_no_cell_is_a_fault(detail, golden):
+    golden(refused(fitted(detail)))
+
+
+def test_a_search_has_no_cells_to_fit_to():
+    search = '[search]\nmetric = "max_length"\ntrials = 2\n[search.space]\n"train.clip_norm" = [0.1, 1.0]\n'
+    assert "a search has no cells to which a setting is fitted: write 'ours: " in refused(
+        fitted("loss") + search
+    )
 
 
 def test_the_whole_table_must_be_one():
