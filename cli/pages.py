@@ -18,8 +18,8 @@ from ..reporting.missing_ablations import MissingCell
 from ..reporting.paper import PaperSheet
 from ..reporting.recipes.breakdown import RecipeCosts
 from ..storage.store_upkeep import Finding, Forgotten, StoreCheck
+from ..studies.plan import Plan
 from ..studies.planning.other_versions import OtherVersions
-from ..studies.planning.plan import Plan
 from ..studies.planning.status import StudyStatus
 from ..studies.resolve.grid import PlannedRung
 from ..studies.schema.settings import Level

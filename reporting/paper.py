@@ -21,7 +21,7 @@ from ..studies.catalog.published import (
 )
 from ..studies.claims.comparisons import Constant
 from ..studies.last_run import load_last_run
-from ..studies.planning.plan import remaining_search_flops, remaining_search_times
+from ..studies.plan import remaining_search_flops, remaining_search_times
 from ..studies.planning.status import unfinished_of
 from ..studies.planning.time_estimates import TimeEstimator, total_time
 from ..studies.resolve.costs import max_trial_flops

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..engine.core.resources import Machine
     from ..engine.probes.study_probes import ProbeResult
     from ..errors import ActivememError
-    from ..studies.planning.plan import Plan
+    from ..studies.plan import Plan
     from ..studies.searches.points import SearchPoints
     from .added_seeds import NextSeeds
     from .claims.verdicts import ClaimResult
@@ -165,11 +165,11 @@ class StudyResults:
         check_arguments(texts_fault("only", only, "['task=sort']"))
         selected = select_trials(self.study, only) if only else None
         if machine is None:
-            from ..studies.planning.plan import make_plan  # noqa: PLC0415 -- tables do without it
+            from ..studies.plan import make_plan  # noqa: PLC0415 -- tables do without it
 
             return make_plan(self.study, self.store, selected)
         plan = PROVIDED["planning"]().plan_study(self.study, self.store, machine, selected)
-        return replace(plan, noise=tuple(self.noise))
+        return plan.with_notes([("noise", "; ".join(self.noise))])
 
     def probe(
         self, machine: Machine | None = None, *, sequences: int = 10_000

@@ -10,8 +10,8 @@ what changed after there were results, and `outlines` counts the trials of studi
 
 `designs` combines levels, and `expansions` has features that single keys turn on, such as a ladder of sizes;
 a study loads only those that it uses. `resolve` fills holes and makes trials, and `claims` reads statements
-about results. `planning` compares a study with a store, `plan_text` prints a plan, and `searches` reads the
-points of a search.
+about results. `planning` compares a study with a store, and `searches` reads the points of a search. `plan`
+has the plan of a study, with `plan_notes`, and `plan_text` prints it.
 
 The shipped studies are the TOML files here; `results` holds their committed trials.
 """

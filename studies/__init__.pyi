@@ -11,8 +11,8 @@ from .catalog.tasks import require_task as require_task
 from .catalog.tasks import task_names as task_names
 from .last_run import load_last_run as load_last_run
 from .last_run import load_studies as load_studies
-from .planning.plan import Plan as Plan
-from .planning.plan import make_plan as make_plan
+from .plan import Plan as Plan
+from .plan import make_plan as make_plan
 from .planning.status import StudyStatus as StudyStatus
 from .planning.status import study_status as study_status
 from .planning.trials_to_run import select_trials as select_trials

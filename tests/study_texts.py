@@ -75,3 +75,8 @@ SEARCH_OF_RUNGS = study_text(
     space={"k": "integer(2, 40)", "width": "integer(8, 72)"},
 )
 """A search that trains points at three widths, from rung to rung."""
+
+
+def notes_on(plan, label):
+    """Return the texts of a plan's notes with a label."""
+    return [note.text for note in plan.notes if note.label == label]

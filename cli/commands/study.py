@@ -64,6 +64,7 @@ def plan(
     with waiting(f"computing the costs of {study}"):
         opened = reporting.StudyResults(load_to_run(study, store, overrides or ()), store)
         planned = opened.plan(configured.machine, only=only or ())
+        planned = planned if on is None else planned.with_notes([("where", time_on(planned, on))])
     if note := describe_taken_name(opened.study, store, "after a run"):
         print_stderr(note)
     note_other_results(opened.study, store)
@@ -78,7 +79,6 @@ def plan(
         text = format_plan(
             planned,
             first_trial=train_command(opened.study, store, max_trials=1),
-            elsewhere="" if on is None else time_on(planned, on),
             width=output_width(),
             bold=bold,
         )

@@ -52,7 +52,7 @@ def show(
     parameter values. --toml prints the file of the study, even if a plug-in that it needs is not loaded.
     """
     from ...studies.last_run import recorded_text
-    from ...studies.planning.plan import design_settings, solved_sizes
+    from ...studies.plan import design_settings, solved_sizes
     from ..machine_settings import open_results
     from ..views.settings import format_settings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from textwrap import wrap
 
-from ...studies.planning.plan import design_settings
+from ...studies.plan import design_settings
 from ...studies.schema.source_sheet import SourceSheet
 from ...studies.study import Study
 from ...studies.text.units import WIDTH, plural

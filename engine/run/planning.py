@@ -22,12 +22,12 @@ from ...studies.catalog.tasks import (
     SentencePairSettings,
     require_task,
 )
+from ...studies.plan import Plan, make_plan
 from ...studies.planning.memory_estimates import (
     StepMemory,
     fits,
     trials_that_fit,
 )
-from ...studies.planning.plan import MachineNotes, Plan, make_plan
 from ...studies.planning.time_estimates import (
     max_seconds_in_process,
     positions_of_first_step,
@@ -120,12 +120,13 @@ def on_machine(plan: Plan, machine: Machine) -> Plan:
         from ..optimisers.build import check_groups  # noqa: PLC0415 -- loads torch
 
         check_groups(settings)
-    notes = MachineNotes(
-        total=_total_time(plan, machine),
-        where=describe_device(plan, machine),
-        bf16=_describe_bf16(plan, machine),
+    return plan.with_notes(
+        [
+            ("in all", _total_time(plan, machine)),
+            ("where", describe_device(plan, machine)),
+            ("bf16", _describe_bf16(plan, machine)),
+        ]
     )
-    return replace(plan, machine=notes)
 
 
 def _check_padding(study: Study) -> None:

@@ -27,7 +27,7 @@ from ...studies.catalog.tasks import (
     require_algorithmic,
 )
 from ...studies.catalog.tasks.synthetic import LengthTask
-from ...studies.planning.plan import model_labeller
+from ...studies.plan import model_labeller
 from ...studies.resolve.costs import parameter_count
 from ...studies.resolve.trial import Trial, first_of_each_kind
 from ...studies.schema.reported_metrics import epoch_metrics

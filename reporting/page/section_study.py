@@ -21,7 +21,7 @@ from ...grammar.canonical import render
 from ...plugins import DIGEST_LENGTH, PluginError, loaded_files, plugin_path
 from ...storage.rows import has_trial
 from ...studies.catalog.metrics import METRICS
-from ...studies.planning.plan import (
+from ...studies.plan import (
     SIZE_KEYS,
     ModelCost,
     check_layers,

@@ -21,9 +21,10 @@ from ..schema.tables import StudyTable
 from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel, as_table, format_value, part_table
 from ..text.toml_positions import KeyPath
-from ..text.units import WIDTH, abbreviate_all, labelled_lines
+from ..text.units import WIDTH, abbreviate_all
 
 if TYPE_CHECKING:
+    from ..plan import Plan
     from ..schema.design import DesignReader
     from ..study import Study
 
@@ -103,22 +104,21 @@ class Ladder(Expansion):
             changes["optimizer"] = train.optimizer.model_copy(update={"lr": lr})
         return settings.with_train(**changes)
 
-    def plan_lines(self, study: Study, width: int) -> Iterator[str]:
+    def notes(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
         rungs, own = study.planned_sizes, self.settings
         words = f"sizes of {', '.join(own.sizes)}; {own.tokens_per_parameter:g} tokens for each parameter"
-        yield ""
-        yield from labelled_lines("ladder", words, width)
-        yield ""
         rows = [("size", "parameters", "steps", "tokens", "a parameter", "lr"), *map(_cells, rungs)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         room = WIDTH - sum(_GAP + width for width in widths) - _GAP
         names = list(dict.fromkeys(each.others for each in rungs))
         short = abbreviate_all(short_level_names(names), max(room, _NARROWEST)) if any(names) else names
         others = dict(zip(names, short, strict=True))
+        lines = list[str]()
         for label, (size, *numbers) in zip(["", *(others[each.others] for each in rungs)], rows, strict=True):
             cells = [f"{label:<{max(map(len, short))}}"] if any(names) else []
             cells += [f"{text:>{width}}" for text, width in zip(numbers, widths[1:], strict=True)]
-            yield f"  {size:<{widths[0]}}   {'   '.join(cells)}".rstrip()
+            lines.append(f"  {size:<{widths[0]}}   {'   '.join(cells)}".rstrip())
+        yield "ladder", "\n".join([words, "", *lines])
 
 
 EXPANSION = Ladder

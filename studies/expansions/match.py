@@ -43,7 +43,7 @@ from ..text.strict_model import InvalidTableError, StrictModel, ValidationProble
 from ..text.toml_positions import KeyPath
 
 if TYPE_CHECKING:
-    from ..planning.plan import Plan
+    from ..plan import Plan
     from ..study import Study
 
 _MAX_SIZE = 2**31  # the bound of sizes for a parameter without a bound of its own

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from ...errors import ActivememError, nearest_hint
 from ..text.units import format_bytes, format_duration
-from .plan import Plan
+
+if TYPE_CHECKING:
+    from ..plan import Plan
 
 PEAK_TFLOPS: Mapping[str, Mapping[str, float]] = {
     "v100": {"float32": 15.7},

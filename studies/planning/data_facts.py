@@ -1,10 +1,9 @@
-"""Facts about a study's data for its plan, such as sizes and warnings."""
+"""Notes on a study's data for its plan, such as sizes and warnings."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from ...errors import quoted
 from ..catalog.datasets import Corpus, Dataset, ParallelCorpus, Treebank, require_dataset
@@ -23,16 +22,10 @@ Locate = Callable[[Dataset], str]
 _MAX_CLASSES = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataFacts:
-    """Facts and warnings about the study's data, as sentences for its plan."""
-
-    facts: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-
-def find_data_facts(study: Study, labelled: Sequence[tuple[str, TrialSettings]], locate: Locate) -> DataFacts:
-    """Find facts and warnings about the data of trials, from the label and settings of each model."""
+def data_notes(
+    study: Study, labelled: Sequence[tuple[str, TrialSettings]], locate: Locate
+) -> Iterator[tuple[str, str]]:
+    """Yield notes and warnings on the data of trials, from the label and settings of each model."""
     by_task: dict[str, TrialSettings] = {}
     for _, settings in labelled:
         by_task.setdefault(settings.task.model_dump_json(), settings)
@@ -42,14 +35,16 @@ def find_data_facts(study: Study, labelled: Sequence[tuple[str, TrialSettings]],
     facts = [_published(name, locate) for name in published]
     summary = study.own_corpus.summary if study.own_corpus else None
     if summary is None:
-        return DataFacts(facts=tuple(facts))
+        yield "data", "; ".join(facts)
+        return
     total = plural(sum(summary.rows.values()), summary.unit)
     splits = ", ".join(f"{split} {count:,}" for split, count in summary.rows.items())
     facts += [f"{total}: {splits}", *_classes(summary), *summary.notes]
     facts += dict.fromkeys(_lengths(by_task.values(), summary))
     facts += _one_sided(labelled)
-    equal = dict.fromkeys(_equal_by_longest(by_task.values(), summary))
-    return DataFacts(facts=tuple(facts), warnings=(*summary.warnings, *equal))
+    yield "data", "; ".join(facts)
+    for warning in dict.fromkeys((*summary.warnings, *_equal_by_longest(by_task.values(), summary))):
+        yield "warning", warning
 
 
 def _equal_by_longest(all_settings: Collection[TrialSettings], summary: CorpusSummary) -> Iterator[str]:

@@ -19,6 +19,7 @@ from ..catalog.tasks import AlgorithmicTask
 from ..resolve.costs import flops_of_test, highest_length, max_training_flops, sequence_tokens
 from ..resolve.trial import CellKey, Kind, Trial, first_of_each_kind
 from ..schema.settings import TrialSettings, read_recipe
+from ..text.units import format_duration
 from .final_values import final_value
 
 EstimateBasis = Literal["measured", "at most", "unknown"]
@@ -28,6 +29,10 @@ unknown."""
 
 MeasureSteps = Callable[[Sequence[TrialSettings]], Callable[[TrialSettings], float] | None]
 """Measures some steps of these trials; the result gives an upper bound of each trial's seconds."""
+
+
+NO_NUMBER = "–"
+"""The placeholder for a missing number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,16 @@ class TimeEstimate:
     seconds: float | None
     basis: EstimateBasis
     expected: float | None = None
+
+    @property
+    def words(self) -> str:
+        """The estimate as text, such as `~9 s, ≤ 15 s`; a dash for an unknown time."""
+        if self.seconds is None:
+            return NO_NUMBER
+        bound = f"{'≤ ' if self.basis == 'at most' else ''}{format_duration(self.seconds)}"
+        if self.expected is None or format_duration(self.expected) == bound.removeprefix("≤ "):
+            return bound
+        return f"~{format_duration(self.expected)}, {bound}"
 
     def scaled(self, factor: float) -> TimeEstimate:
         """Return the estimate of a share or a multiple of the work."""

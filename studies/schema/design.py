@@ -42,7 +42,7 @@ from .settings import (
 )
 
 if TYPE_CHECKING:
-    from ..planning.plan import Plan
+    from ..plan import Plan
     from ..resolve.costs import SizeMatch
     from ..study import Study
     from .tables import StudyTable
@@ -102,10 +102,6 @@ class Expansion:
         The method is called after all cells and claims have been read.
         """
         return study
-
-    def plan_lines(self, study: Study, width: int) -> Iterator[str]:
-        """Yield the lines that this feature adds to a plan below its table of models."""
-        yield from ()
 
     def notes(self, study: Study, plan: Plan) -> Iterator[tuple[str, str]]:
         """Yield this feature's notes for a study's plan, as pairs of a label and a note."""

@@ -8,6 +8,8 @@ from activemem.engine.run import planning, step_times
 from activemem.engine.run.planning import plan_study
 from activemem.storage import Store
 
+from ...study_texts import notes_on
+
 CPU = Machine(gpus=0.0)
 WIDE = ["model.d_model=128", "train.curriculum.start=20"]
 
@@ -49,7 +51,7 @@ def test_large_steps_are_compared_at_a_shorter_length_with_their_whole_batch(tmp
     monkeypatch.setattr(planning, "remember", lambda what, of, measure: measure() if what == "bf16" else {})
     monkeypatch.setattr(step_times, "measure_bf16", lambda steps, _: compared.extend(steps) or (1.0, 0.66))
     study = load_study("algorithmic", ["train.precision=bf16"])
-    text = plan_study(study, Store(tmp_path), CPU).machine.bf16
+    (text,) = notes_on(plan_study(study, Store(tmp_path), CPU), "bf16")
     golden(text)
     sizes = [(each.train.curriculum.start, each.train.batch_size) for each in compared]
     assert sizes == [(30, 9), (5, 32)]  # the cheapest at its mean length, the most expensive at its first
@@ -68,7 +70,7 @@ def test_a_cpu_that_only_emulates_bf16_is_told_to_a_study_that_sets_it(takes, mo
 def test_both_precisions_are_measured_once_and_then_remembered(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(planning, "cpu_has_bf16", lambda: True)
     study = load_study(tiny, ["train.precision=bf16", *WIDE])
-    first = plan_study(study, Store(tmp_path), CPU).machine.bf16
+    (first,) = notes_on(plan_study(study, Store(tmp_path), CPU), "bf16")
     assert "of float32" in first
     monkeypatch.setattr(step_times, "measure_bf16", lambda *_: (1.0, 9.0))
-    assert plan_study(study, Store(tmp_path), CPU).machine.bf16 == first
+    assert notes_on(plan_study(study, Store(tmp_path), CPU), "bf16") == [first]

@@ -15,7 +15,7 @@ from activemem.studies.own_data import texts
 from activemem.studies.planning.memory_estimates import step_memory
 from activemem.studies.study import load_recorded_study
 
-from ...study_texts import study_text
+from ...study_texts import notes_on, study_text
 
 
 def study(folder, name, corpus, *, recipe="conv(k=3) >> mean_pool", train=None, **keys):
@@ -43,8 +43,8 @@ def test_rows_classes_shared_rows_and_unseen_labels_are_in_the_plan(tmp_path, go
     write_rows(tmp_path / "test.jsonl", [("another", "maybe"), ("one", "no")])
     files = {split: f"{split}.jsonl" for split in ("train", "dev", "test")}
     plan = optimiser_key(tmp_path, "sequence_classification", files, tokens="words")
-    golden(plan.data.facts)
-    golden(plan.data.warnings)
+    golden(notes_on(plan, "data"))
+    golden(notes_on(plan, "warning"))
 
 
 def test_rare_classes_odd_labels_and_contradictory_rows_are_in_the_plan(tmp_path, golden):
@@ -54,8 +54,8 @@ def test_rare_classes_odd_labels_and_contradictory_rows_are_in_the_plan(tmp_path
         write_rows(tmp_path / f"{split}.jsonl", rows)
     files = {split: f"{split}.jsonl" for split in ("train", "dev", "test")}
     plan = optimiser_key(tmp_path, "sequence_classification", files, tokens="symbols")
-    golden(plan.data.facts)
-    golden(plan.data.warnings)
+    golden(notes_on(plan, "data"))
+    golden(notes_on(plan, "warning"))
 
 
 def test_tokens_of_dev_and_test_that_are_not_in_train_are_counted(tmp_path, golden):
@@ -63,7 +63,7 @@ def test_tokens_of_dev_and_test_that_are_not_in_train_are_counted(tmp_path, gold
         write_rows(tmp_path / f"{split}.jsonl", [(f"a b c{extra}", n % 2) for n in range(20)])
     files = {split: f"{split}.jsonl" for split in ("train", "dev", "test")}
     for tokens in ("symbols", "characters"):
-        golden(optimiser_key(tmp_path, "sequence_classification", files, tokens=tokens).data.warnings)
+        golden(notes_on(optimiser_key(tmp_path, "sequence_classification", files, tokens=tokens), "warning"))
 
 
 def test_sequences_that_are_cut_or_left_out_are_counted(tmp_path, golden):
@@ -73,7 +73,7 @@ def test_sequences_that_are_cut_or_left_out_are_counted(tmp_path, golden):
     found = optimiser_key(
         tmp_path, "token_classification", {"path": "tags.jsonl"}, recipe="conv(k=3)", longest=4
     )
-    golden(found.data.facts)
+    golden(notes_on(found, "data"))
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_rows_or_cells_that_a_longest_makes_equal_are_named(tmp_path, tokens, lo
     )
     (tmp_path / "study.toml").write_text(text, encoding="utf-8")
     plan = make_plan(load_study(tmp_path / "study.toml"), Store(tmp_path / "results"))
-    assert [each for each in plan.data.warnings if "equal" in each] == ([told] if told else [])
+    assert [each for each in notes_on(plan, "warning") if "equal" in each] == ([told] if told else [])
 
 
 @pytest.mark.parametrize("longest", [4, 9])
@@ -106,17 +106,17 @@ def test_lines_of_dev_and_test_that_are_too_long_to_be_scored_are_counted(tmp_pa
         (tmp_path / f"{split}.txt").write_text("\n".join(lines), encoding="utf-8")
     files = {split: f"{split}.txt" for split in ("train", "dev", "test")}
     keys = {"recipe": "conv(k=3)", "tokens": "words", "batching": "lines", "longest": longest}
-    golden(optimiser_key(tmp_path, "language_model", files, **keys).data.facts)
+    golden(notes_on(optimiser_key(tmp_path, "language_model", files, **keys), "data"))
 
 
 def test_models_that_label_tokens_by_earlier_ones_alone_are_named_beside_others(tmp_path):
     write_rows(tmp_path / "tags.jsonl", [([f"a{n}", "b"], ["X", "Y"]) for n in range(60)])
     task = {"name": "token_classification", "corpus": {"path": "tags.jsonl"}}
-    for mixers, expected in ((["gru", "fox", "sa", "conv(k=3)"], 1), (["gru"], 0), (["sa"], 0)):
+    for mixers, told in ((["gru", "fox", "sa", "conv(k=3)"], 1), (["gru"], 0), (["sa"], 0)):
         text = study_text(task=task, train={"curriculum": None}, factors={"mixer": mixers})
         (tmp_path / "study.toml").write_text(text, encoding="utf-8")
         plan = make_plan(load_study(tmp_path / "study.toml"), Store(tmp_path / "results"))
-        assert sum("gru and fox cannot see later tokens" in each for each in plan.data.facts) == expected
+        assert str(notes_on(plan, "data")).count("gru and fox cannot see later tokens") == told
 
 
 @pytest.mark.parametrize(
@@ -158,10 +158,8 @@ def test_pairs_that_are_all_too_long_are_a_fault_of_the_data(tmp_path, sources, 
     (tmp_path / "a.fr").write_text("".join(f"t{n}\n" for n in range(40)))
     files, keys = {"source": "a.en", "target": "a.fr"}, {"tokens": "words", "longest": 10}
     if expected is None:
-        assert (
-            optimiser_key(tmp_path, "translation", files, recipe="seq2seq(gru, gru)", **keys).data.warnings
-            == ()
-        )
+        plan = optimiser_key(tmp_path, "translation", files, recipe="seq2seq(gru, gru)", **keys)
+        assert not notes_on(plan, "warning")
     else:
         with pytest.raises(StudyError, match=expected):
             study(tmp_path, "translation", files, recipe="seq2seq(gru, gru)", **keys)
@@ -170,7 +168,7 @@ def test_pairs_that_are_all_too_long_are_a_fault_of_the_data(tmp_path, sources, 
 def test_a_study_that_keeps_a_cpu_busy_for_months_needs_a_gpu(tmp_path):
     large = load_study("all-attention-words")
     plan = make_plan(large, Store(tmp_path), memory=None, locate=lambda dataset: f"get {dataset.name}")
-    assert any(fact.endswith("get wikitext-103") for fact in plan.data.facts)
+    assert any(fact.endswith("get wikitext-103") for fact in notes_on(plan, "data"))
     page = " ".join(str(on_machine(plan, Machine(gpus=0.0))).split())
     assert "needs a GPU: " in page
     small = load_study("algorithmic-small")
@@ -216,7 +214,7 @@ def test_pieces_follow_a_text_that_is_too_small_for_the_usual_number(tmp_path):
     found = study(tmp_path, "language_model", {"path": "a.txt"}, **keys)
     pieces = found.trials[0].settings.task.pieces
     assert 300 <= pieces < 3000
-    assert f"pieces = {pieces:,} by default" in " ".join(make_plan(found, Store(tmp_path)).data.facts)
+    assert f"pieces = {pieces:,} by default" in " ".join(notes_on(make_plan(found, Store(tmp_path)), "data"))
     record = {"text": found.document.text, "own_corpus": json.loads(json.dumps(found.own_corpus.to_dict()))}
     assert load_recorded_study(record).trials == found.trials
     keep_files(found.own_corpus.files, tmp_path / "data" / "own")

@@ -7,20 +7,39 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from importlib import import_module
 from statistics import fmean
 from typing import Any, Literal
 
 import polars as pl
 
-from ...errors import replace_unprintable
-from ...grammar.nodes import RepeatNode
-from ...grammar.positions import POSITIONS, LearnedPosition, PluginPosition
-from ...storage import Store
-from ..catalog.tasks import AlgorithmicTask, GeneratedTask
-from ..late_changes import describe_max_seeds
-from ..presentation.changes import BASELINE, change_name
-from ..resolve.costs import (
+from ..errors import replace_unprintable
+from ..grammar.nodes import RepeatNode
+from ..grammar.positions import POSITIONS, LearnedPosition, PluginPosition
+from ..storage import Store
+from .catalog.tasks import AlgorithmicTask, GeneratedTask
+from .plan_notes import PlanNote, plan_notes
+from .plan_text import format_plan
+from .planning.data_facts import Locate
+from .planning.memory_estimates import StepMemory, step_memory
+from .planning.status import (
+    count_points,
+    outcomes_elsewhere,
+    rungs_of,
+    stored_outcomes,
+    study_outcomes,
+    unfinished_of,
+)
+from .planning.time_estimates import MeasureSteps, TimeEstimate, TimeEstimator, total_time
+from .planning.trials_to_run import (
+    EarlierTrial,
+    EarlierTrials,
+    left_within_budget,
+    own_costs,
+    trials_missing_weights,
+    trials_to_run,
+)
+from .presentation.changes import BASELINE, change_name
+from .resolve.costs import (
     SizeMatch,
     longest_length,
     longest_tokens,
@@ -30,35 +49,14 @@ from ..resolve.costs import (
     reach,
     step_flops,
 )
-from ..resolve.data_fit import as_long_as_data
-from ..resolve.grid import check_layers, factors_of_sizes
-from ..resolve.trial import Kind, Trial, first_of_each_kind
-from ..schema.design import Design
-from ..schema.factors import ABSENT, SEED, as_list, filled_levels, level_key, level_name
-from ..schema.settings import TrialSettings, read_recipe
-from ..study import Study
-from ..text.units import plural
-from .data_facts import DataFacts, Locate, find_data_facts
-from .memory_estimates import StepMemory, step_memory
-from .reused_trials import StaleTrial, find_stale_trials
-from .status import (
-    count_points,
-    outcomes_elsewhere,
-    rungs_of,
-    stored_outcomes,
-    study_outcomes,
-    timed_devices,
-    unfinished_of,
-)
-from .time_estimates import MeasureSteps, TimeEstimate, TimeEstimator, total_time
-from .trials_to_run import (
-    EarlierTrial,
-    EarlierTrials,
-    left_within_budget,
-    own_costs,
-    trials_missing_weights,
-    trials_to_run,
-)
+from .resolve.data_fit import as_long_as_data
+from .resolve.grid import check_layers, factors_of_sizes
+from .resolve.trial import Kind, Trial, first_of_each_kind
+from .schema.design import Design
+from .schema.factors import ABSENT, SEED, as_list, filled_levels, level_key, level_name
+from .schema.settings import TrialSettings, read_recipe
+from .study import Study
+from .text.units import plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,21 +225,13 @@ class ModelCost:
     size_match: SizeMatch | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MachineNotes:
-    """Sentences about the machine that will train, for a plan.
-
-    `total` is the time of all trials, `where` the device, and `bf16` the time that reduced precision saves.
-    """
-
-    total: str
-    where: str
-    bf16: str
+_FIRST = ("ladder", "in all", "data", "warning", "where", "bf16")
+"""The labels of the notes that come first, in this order, whoever added them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Plan:
-    """Everything known about a study before it runs.
+    """Everything known about a study before it runs: facts, and notes on them.
 
     `activemem study plan` prints it as text. `estimate` is the time of all remaining trials, run in sequence.
     A search has no trials yet: `total` is the number of trials that it will run, `models` are the corners of
@@ -260,26 +250,30 @@ class Plan:
     estimate: TimeEstimate
     memory: tuple[str, StepMemory] | None  # the model whose step needs the most memory, by its label
     max_trial_s: float  # the time of the longest trial to run, 0 if unknown
-    reach_limits: tuple[ReachLimit, ...]
-    insufficient_reach: tuple[InsufficientReach, ...]
+    reach_limits: tuple[ReachLimit | InsufficientReach, ...]
     over_budget: tuple[ModelCost, ...]
-    elsewhere: int  # the number of a search's points that other studies have trained
-    stale: Mapping[str, StaleTrial]  # stored trials that ran with other plug-in source, by current id
-    max_seeds_note: str  # a note if max_seeds has no effect, or has changed since trials ended
-    timed_devices: Mapping[str, int]  # the number of stored trainings with a time budget, by device
-    data: DataFacts
     flops: float  # an upper bound for all remaining trials
-
-    machine: MachineNotes | None = None
-    noise: tuple[str, ...] = ()  # the smallest differences that a search can detect, as sentences
+    notes: tuple[PlanNote, ...] = ()
 
     @property
     def resumed_from(self) -> Mapping[str, EarlierTrial]:
         """The earlier trials from which trials continue, by the id of the later one."""
         return {each.trial.id: each.resumed_from for each in self.trials if each.resumed_from is not None}
 
+    def with_notes(self, notes: Iterable[tuple[str, str]]) -> Plan:
+        """Return a copy with these notes, pairs of a label and a text. Empty ones are left out.
+
+        A note on the time "in all" replaces that of the plan.
+        """
+        added = [PlanNote(label=label, text=text) for label, text in notes if text]
+        is_timed = any(each.label == "in all" for each in added)
+        known = [each for each in self.notes if not (is_timed and each.label == "in all")]
+        order = {label: place for place, label in enumerate(_FIRST)}
+        found = sorted((*known, *added), key=lambda each: order.get(each.label, len(order)))
+        return replace(self, notes=tuple(found))
+
     def __str__(self) -> str:
-        return import_module("..plan_text", __package__).format_plan(self)
+        return format_plan(self)
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(replace_unprintable(str(self)))}</pre>"
@@ -337,8 +331,7 @@ def make_plan(
     largest = max(measured, key=lambda trial: steps[trial.id].total, default=None)
     label = model_labeller(study)
     labelled = [(label(trial), trial.settings) for trial in kinds]
-    stale = find_stale_trials(study, outcomes)
-    return Plan(
+    plan = Plan(
         study=study,
         trials=planned,
         total=study.total,
@@ -350,16 +343,13 @@ def make_plan(
         estimate=total_time(times),
         memory=None if largest is None else (label(largest), steps[largest.id]),
         max_trial_s=max((one.seconds or 0.0 for one in times), default=0.0),
-        reach_limits=predict_reach_limits(labelled),
-        insufficient_reach=_find_insufficient_reach(labelled),
+        reach_limits=(*predict_reach_limits(labelled), *_find_insufficient_reach(labelled)),
         over_budget=model_costs(study, group_by_model(study, study.over_budget), estimator, {}),
-        elsewhere=count_points(study, elsewhere),
-        stale={trial: each for trial, each in stale.items() if only is None or trial in only},
-        max_seeds_note=describe_max_seeds(study, store),
-        timed_devices=timed_devices(study, outcomes),
-        data=find_data_facts(study, labelled, locate),
         flops=flops,
     )
+    counted = count_points(study, elsewhere)
+    notes = plan_notes(plan, store, outcomes, elsewhere=counted, labelled=labelled, locate=locate)
+    return plan.with_notes(notes)
 
 
 def _plan_trials(

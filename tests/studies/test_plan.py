@@ -25,7 +25,7 @@ from activemem.studies.resolve.costs import (
     max_training_flops,
 )
 
-from ...study_texts import study_text
+from ..study_texts import study_text
 
 SMALL = study_text(
     study={"name": "small", "title": "A small study"},
@@ -463,7 +463,7 @@ def test_a_search_is_timed_by_its_own_trials(store):
 def test_studies_load_neither_torch_nor_ray():
     script = (
         "import sys\n"
-        "from activemem.studies.planning.plan import make_plan\n"
+        "from activemem.studies.plan import make_plan\n"
         "from activemem.studies.study import load_study\n"
         "assert load_study('algorithmic').trials\n"
         "print(sorted({'torch', 'ray', 'optuna'} & sys.modules.keys()))"
