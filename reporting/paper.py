@@ -7,23 +7,29 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from ..errors import argument_fault, check_arguments, nearest_hint
 from ..storage import Store, open_store, store_fault
 from ..storage.rows import KEY_COLUMNS
+from ..studies.catalog.datasets import CorpusError
 from ..studies.catalog.metrics import ANALYTIC_COSTS, BETTER_ARROWS
 from ..studies.catalog.published import (
     HIGHER_IS_BETTER_BY_UNIT,
+    PublishedNumbers,
     PublishedTable,
+    own_numbers,
     published_tables,
 )
 from ..studies.claims.comparisons import Constant
 from ..studies.last_run import load_last_run
+from ..studies.own_data.published_files import load_published
 from ..studies.plan import remaining_search_flops, remaining_search_times
 from ..studies.planning.status import unfinished_of
 from ..studies.planning.time_estimates import TimeEstimator, total_time
+from ..studies.presentation.kinds import TableKind
 from ..studies.resolve.costs import max_trial_flops
 from ..studies.resolve.grid import check_layers
 from ..studies.resolve.trial import CellKey, cell_key
@@ -39,32 +45,100 @@ from .outcomes import load_outcomes
 from .snapshot import Snapshot
 from .tables.published import PAPER_ONLY_HEADING
 from .tables.reproduction import Reproduction, reproduction
-from .tables.table import Cell, CellStatus, ColumnKey, Footnotes, Table, TableError, TableExtras
+from .tables.table import (
+    Cell,
+    CellStatus,
+    ColumnKey,
+    Footnotes,
+    PublishedLine,
+    Table,
+    TableError,
+    TableExtras,
+)
 
 _SIDES = {True: ", higher is better", False: ", lower is better", None: ""}
 
 
-def published_tables_of(paper: str, name: str | None = None) -> tuple[PublishedTable, ...]:
-    """Return all tables of a paper, or only the named table. Raise TableError for an unknown name."""
-    tables = {table.name: table for table in published_tables().values() if table.paper == paper}
-    if not tables:
-        papers = {known for known, _ in published_tables()}
-        raise TableError(f"there are no published numbers of '{paper}'{nearest_hint(paper, papers)}")
-    if name is not None and name not in tables:
-        raise TableError(f"{paper} has no published table '{name}'{nearest_hint(name, tables)}")
-    return tuple(tables.values()) if name is None else (tables[name],)
+def published_tables_of(
+    paper: str, name: str | None = None, store: Store | None = None
+) -> tuple[PublishedTable, ...]:
+    """Return all tables of a paper, or only the named table.
+
+    `paper` is the name of a paper that comes with activemem or that a study in the store shows, or a CSV file
+    of published numbers. Raise TableError for an unknown name, and for the faults of a file.
+    """
+    if _is_file(paper):
+        every = _tables_of_file(Path(paper), store)
+    else:
+        known = {**_recorded_tables(store), **published_tables()} if store else published_tables()
+        every = [each for each in known.values() if each.paper == paper]
+        if not every:
+            near = nearest_hint(paper, {label for label, _ in known})
+            way = "; for other papers, give the CSV file of their numbers"
+            raise TableError(f"there are no published numbers of '{paper}'{near}{way}")
+    named = [each for each in every if name in (None, each.name, f"{each.paper}:{each.name}")]
+    if not named:
+        names = [each.name for each in every]
+        raise TableError(f"{paper} has no published table '{name}'{nearest_hint(name or '', names)}")
+    return tuple(named)
+
+
+def _is_file(paper: str) -> bool:
+    return paper.lower().endswith(".csv")
+
+
+def _tables_of_file(file: Path, store: Store | None) -> list[PublishedTable]:
+    """Return the tables with a number in a CSV file. A study in the store may name its paper."""
+    labels = {
+        _paper_of(record["text"])
+        for record in _records(store)
+        if any(Path(name).name == file.name for name in record.get("published") or ())
+    } - {None}
+    if not file.exists():
+        raise TableError(
+            f"there is no file {file}{nearest_hint(file.name, (each.name for each in Path().glob('*.csv')))}"
+        )
+    try:
+        found = load_published(file, labels.pop() if len(labels) == 1 else None)
+    except CorpusError as error:
+        raise TableError(str(error)) from error
+    return [each for each in found.tables if any(number.line for number in each.cells.values())]
+
+
+def _records(store: Store | None) -> Iterator[dict[str, Any]]:
+    for name in store.records.names() if store else ():
+        if record := store.records.load(name) if store else None:
+            yield record
+
+
+def _recorded_tables(store: Store) -> dict[tuple[str, str], PublishedTable]:
+    """Return the tables in the files of published numbers of the studies that a store has recorded."""
+    recorded = (
+        own_numbers(record["published"], _paper_of(record["text"]))[0]
+        for record in _records(store)
+        if record.get("published")
+    )
+    return {(each.paper, each.name): each for numbers in recorded for each in numbers.tables}
 
 
 def studies_of_paper(paper: str, store: Store) -> tuple[Study, ...]:
-    """Return the studies of a paper, sorted by name. They are shipped studies, and studies in a store."""
+    """Return the studies that show numbers of a paper, sorted by name: shipped ones, and those in a store."""
     texts = {
-        path.stem: path.read_text(encoding="utf-8")
+        path.stem: (path.read_text(encoding="utf-8"), {})
         for path in (Path(__file__).parents[1] / "studies").glob("*.toml")
     }
     for name in store.trials(columns=KEY_COLUMNS)["study"].unique():
         if record := store.records.load(name):
-            texts[name] = record["text"]
-    names = [name for name, text in texts.items() if _paper_of(text) == paper]
+            texts[name] = record["text"], record.get("published") or {}
+    names = [
+        name
+        for name, (text, published) in texts.items()
+        if _paper_of(text) == paper
+        or (
+            published
+            and any(each.paper == paper for each in own_numbers(published, _paper_of(text))[0].tables)
+        )
+    ]
     return tuple(load_last_run(name, store, reads=SECTIONS) for name in sorted(names))
 
 
@@ -109,18 +183,24 @@ def _tables_beside(
             (study, spec)
             for study in studies
             for spec in study.tables
-            if (study.paper, spec.published_table) == (theirs.paper, theirs.name)
+            if any((own.paper, own.name) == (theirs.paper, theirs.name) for own in _shown_tables(study, spec))
             and (
                 study.name in ran
                 or "parameters" in {name for _, name in spec.named_metrics()}.intersection(theirs.columns)
             )
         ]
         for study, spec in ours:
-            table = build_table(study, spec, outcomes, published=True, paper_only=True, begun=begun)
+            # of the numbers that the study shows, only those of this table, as they are now
+            only = replace(study, published=PublishedNumbers(paper=theirs.paper, tables=(theirs,)))
+            table = build_table(only, spec, outcomes, published=True, paper_only=True, begun=begun)
             name = f"{theirs.paper}-{theirs.name}-{study.name}"
             table = replace(table, name=name, provenance=f"study {study.name} · {table.provenance}")
             beside.append(_StudyTable(study=study.name, small=study.header.small, table=table))
         yield theirs, beside
+
+
+def _shown_tables(study: Study, spec: TableKind) -> list[PublishedTable]:
+    return [table for name in spec.published_names for table in study.published.find(name)]
 
 
 def _join_tables(theirs: PublishedTable, tables: Sequence[_StudyTable]) -> list[Table]:
@@ -184,19 +264,17 @@ def _join(theirs: PublishedTable, first: Table, second: Table, *, small: bool) -
     places = [*((part, number, columns) for part, own, columns in parts for number in own)]
     places += [(first, number, parts[0][2]) for number in left]
 
-    def marked(table: Table, cell: Cell) -> Cell:
-        texts = {note.mark: note.text for note in table.footnotes}
-        return replace(cell, marks=tuple(notes.mark(texts[mark]) for mark in cell.marks))
-
     cells = tuple(
-        tuple(marked(table, table.cells[number][column]) for column in columns)
+        tuple(notes.renewed(table.cells[number][column], table.footnotes) for column in columns)
         for table, number, columns in places
     )
     groups = tuple(table.groups[number] if table.groups else "" for table, number, _ in places)
     shorter, longer = sorted((first.caption, second.caption), key=len)
     is_one = longer == shorter or longer.startswith(shorter.removesuffix(".") + ", ")
     remarks = (*first.remarks, *(() if is_one else (second.caption,)), *second.remarks)
-    compared = {found.sentence for each in (first, second) if (found := reproduction(each, small=small))}
+    compared = {
+        found.sentence for each in (first, second) if (found := reproduction(each, theirs, small=small))
+    }
     table = replace(
         first,
         name=f"{theirs.paper}-{theirs.name}",
@@ -210,19 +288,27 @@ def _join(theirs: PublishedTable, first: Table, second: Table, *, small: bool) -
         groups=groups if any(groups) else (),
         provenance=f"{first.provenance}; {second.provenance}",
     )
-    found = reproduction(table, small=small)
+    found = reproduction(table, theirs, small=small)
     return replace(table, remarks=(*table.remarks, found.sentence)) if found else table
 
 
 def tables_of_paper(paper: str, store: Store | str | Path, name: str | None = None) -> list[Table]:
-    """Return the printed tables of a paper, or the one of this name, with the results of studies."""
+    """Return the printed tables of a paper, or the one of this name, with the results of studies.
+
+    `paper` is the name of a paper, or a CSV file of published numbers.
+    """
     check_arguments(argument_fault("paper", paper, str, "the name of a paper"), store_fault(store))
-    return list(paper_tables(published_tables_of(paper, name), *_stored(paper, open_store(store))))
+    store = open_store(store)
+    theirs = published_tables_of(paper, name, store)
+    return list(paper_tables(theirs, *_stored(theirs, store)))
 
 
-def _stored(paper: str, store: Store) -> tuple[tuple[Study, ...], pl.DataFrame, frozenset[str]]:
-    """Return a paper's stored studies, the outcomes of their trials, and the ids of unfinished trials."""
-    studies = studies_of_paper(paper, store)
+def _stored(
+    theirs: Sequence[PublishedTable], store: Store
+) -> tuple[tuple[Study, ...], pl.DataFrame, frozenset[str]]:
+    """Return the stored studies of papers, the outcomes of their trials, and the ids of unfinished trials."""
+    papers = dict.fromkeys(each.paper for each in theirs)
+    studies = tuple({each.name: each for paper in papers for each in studies_of_paper(paper, store)}.values())
     outcomes = load_outcomes(store, *studies)
     ended = set(outcomes["trial"])
     begun = (each.id for study in studies for each in unfinished_of(study, store, ended))
@@ -236,17 +322,22 @@ def published_only_table(theirs: PublishedTable) -> Table:
     into metric and level; a name without a colon is a level.
     """
     numbers, notes = theirs.cells, Footnotes()
-    remarks, units = ({getattr(each, key) for each in numbers.values()} for key in ("remaining_note", "unit"))
+    remarks, units = ({getattr(each, key) for each in numbers.values()} for key in ("remark", "unit"))
     cells: list[tuple[Cell, ...]] = []
     for row in theirs.rows:
         cells.append(())
         for number in (numbers.get((row, column)) for column in theirs.columns):
             cell = Cell(status=CellStatus.UNPLANNED)
             if number is not None:
-                noted = len(remarks) > 1 and number.remaining_note
-                marks = (notes.mark(number.remaining_note),) if noted else ()
+                noted = len(remarks) > 1 and number.remark
+                marks = (notes.mark(number.remark),) if noted else ()
                 text = number.text_with_deviation
-                cell = Cell(status=CellStatus.PUBLISHED, text=text, marks=marks, published=number)
+                cell = Cell(
+                    status=CellStatus.PUBLISHED,
+                    text=text,
+                    marks=marks,
+                    published_lines=(PublishedLine(number=number),),
+                )
             cells[-1] += (cell,)
     parts = [column.partition(":") for column in theirs.columns]
     keys = tuple(
@@ -257,10 +348,10 @@ def published_only_table(theirs: PublishedTable) -> Table:
     for key, column in zip(keys, theirs.columns, strict=True):
         own = {number.unit for (_, name), number in numbers.items() if name == column}
         shows_arrow = len(units) > 1 and len(own) == 1
-        arrow = BETTER_ARROWS[HIGHER_IS_BETTER_BY_UNIT[next(iter(own))]] if shows_arrow else ""
+        arrow = BETTER_ARROWS[HIGHER_IS_BETTER_BY_UNIT.get(next(iter(own)))] if shows_arrow else ""
         heads.append(key.level + arrow)
     unit = next(iter(units))
-    side = f" ({unit}{_SIDES[HIGHER_IS_BETTER_BY_UNIT[unit]]})" if len(units) == 1 else ""
+    side = f" ({unit}{_SIDES[HIGHER_IS_BETTER_BY_UNIT.get(unit)]})" if len(units) == 1 else ""
     remark = next(iter(remarks)) if len(remarks) == 1 else ""
     return Table(
         name=f"{theirs.paper}-{theirs.name}",
@@ -417,18 +508,21 @@ def papers() -> tuple[str, ...]:
 
 
 def paper_sheet(paper: str, store: Store | str | Path) -> PaperSheet:
-    """Return all results in a store for a paper. Raise TableError for an unknown paper."""
+    """Return all results in a store for a paper, or for the papers of a CSV file of published numbers.
+
+    Raise TableError for an unknown paper, and for the faults of a file.
+    """
     check_arguments(argument_fault("paper", paper, str, "the name of a paper"), store_fault(store))
-    if paper not in papers():
-        raise TableError(f"unknown paper '{paper}'{nearest_hint(paper, papers())}")
     store = open_store(store)
-    studies, outcomes, begun = _stored(paper, store)
-    beside = list(_tables_beside(published_tables_of(paper), studies, outcomes, begun))
+    every = published_tables_of(paper, store=store)
+    studies, outcomes, begun = _stored(every, store)
+    beside = list(_tables_beside(every, studies, outcomes, begun))
     snapshots = [Snapshot(study=study, store=store, outcomes=outcomes) for study in studies]
     counts = {each.study.name: each.status.counts["done"] for each in snapshots}
+    several = len({each.paper for each in every}) > 1
     return PaperSheet(
         paper=paper,
-        printed=tuple(_printed_table(theirs, tables) for theirs, tables in beside),
+        printed=tuple(_printed_table(theirs, tables, several=several) for theirs, tables in beside),
         claims=tuple(_claims(snapshots)),
         figures=tuple(
             PaperFigure(
@@ -446,7 +540,7 @@ def paper_sheet(paper: str, store: Store | str | Path) -> PaperSheet:
     )
 
 
-def _printed_table(theirs: PublishedTable, tables: Sequence[_StudyTable]) -> PrintedTable:
+def _printed_table(theirs: PublishedTable, tables: Sequence[_StudyTable], *, several: bool) -> PrintedTable:
     full_size, in_small = (
         [
             (cell, key.metric)
@@ -461,21 +555,21 @@ def _printed_table(theirs: PublishedTable, tables: Sequence[_StudyTable]) -> Pri
     measured = {id(cell.published) for cell, _ in full_size}
     complete = {id(cell.published) for cell, _ in full_size if cell.status is not CellStatus.PARTIAL}
     return PrintedTable(
-        name=theirs.name,
+        name=theirs.title if several else theirs.name,
         printed=len(theirs.cells),
         full_size=len(measured),
         computed=len({id(cell.published) for cell, metric in full_size if metric in ANALYTIC_COSTS}),
         fewer_seeds=len(measured - complete),
         small=len({id(cell.published) for cell, _ in in_small} - measured),
-        reproductions=_reproductions(tables),
+        reproductions=_reproductions(theirs, tables),
     )
 
 
-def _reproductions(tables: Sequence[_StudyTable]) -> dict[str, Reproduction]:
+def _reproductions(theirs: PublishedTable, tables: Sequence[_StudyTable]) -> dict[str, Reproduction]:
     """Return how well each study reproduces a published table, in the largest of its tables."""
     found: dict[str, Reproduction] = {}
     for each in tables:
-        new = reproduction(each.table, small=each.small)
+        new = reproduction(each.table, theirs, small=each.small)
         if new and (each.study not in found or new.pairs > found[each.study].pairs):
             found[each.study] = new
     return found

@@ -16,6 +16,7 @@ import polars as pl
 
 from ..plugins import missing_library, plugin_errors
 from ..studies.catalog.metrics import Metric
+from ..studies.catalog.published import PublishedNumbers
 from ..studies.presentation.kinds import (
     CurveKind,
     KeyFault,
@@ -160,7 +161,7 @@ class PluginKind(ResultKeys):
     extra: ClassVar[str] = ""
     """The extra of the plug-in's package with the libraries that the kind needs, as in `activemem[stats]`."""
 
-    def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
+    def faults(self, design: Design, published: PublishedNumbers) -> list[KeyFault]:
         """Return the faults of the keys: unknown names, and what `check` yields."""
         factors = design.known_levels
         named = list[tuple[tuple[str | int, ...], str]]()

@@ -30,7 +30,8 @@ class _OwnCorpus(Record):
 class StudyRecord(BaseModel):
     """A study as it last ran.
 
-    It has the study's text, its overrides, and data on the run, such as its time. `seeds_before` are the
+    It has the study's text, its overrides, and data on the run, such as its time. `published` has the text of
+    each file of published numbers that the study names. `seeds_before` are the
     seeds for which there were results before the text got other seeds. `claims` has, for each claim that a
     run has recorded, the number of trials that had ended by then. `other_paths` are other files with the
     same name that have run in this store.
@@ -42,6 +43,7 @@ class StudyRecord(BaseModel):
     overrides: list[str] = Field(default_factory=list[str])
     path: str | None = None
     own_corpus: _OwnCorpus | None = None
+    published: dict[str, str] = Field(default_factory=dict[str, str])
     run: str | None = None
     seeds_before: list[int] = Field(default_factory=list[int])
     claims: dict[str, int] = Field(default_factory=dict[str, int])

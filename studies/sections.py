@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from .catalog.published import PublishedNumbers
 from .presentation.reader import check_shown_metrics, read_results
 from .resolve.template import Template
 from .resolve.trial import Trial
@@ -13,9 +14,11 @@ from .schema.design import Design
 from .schema.source_sheet import read_source_sheet
 from .text.document import Diagnostics
 from .text.errors import StudyError, StudyFault
+from .text.units import listed
 
 if TYPE_CHECKING:
     from .claims.comparisons import Claim
+    from .presentation.kinds import TableKind
 
 SECTIONS = ("table", "curve", "claim", "source")
 """The tables of a study file, or arrays of tables, that are sections."""
@@ -32,7 +35,7 @@ class Sections:
 
     diagnostics: Diagnostics
     design: Design
-    paper: str | None
+    published: PublishedNumbers
     template: Template
     data: Mapping[str, Any]
     as_written: Mapping[str, Any]
@@ -82,13 +85,26 @@ class Sections:
                 fitted = read_fitted(diagnostics, self.design, sheet.fitted)
             values = sheet, fitted
         elif section in ("table", "curve"):
-            values = read_results(diagnostics, section, self.design, self.paper)
+            values = read_results(diagnostics, section, self.design, self.published)
+            if section == "table" and not diagnostics.faults and (unused := self._unused_numbers(values)):
+                diagnostics.report(("study", "published"), unused)
         elif section in diagnostics.data:
             from .claims.reader import read_claims  # noqa: PLC0415 -- a study without claims does without it
 
             values = read_claims(diagnostics, self.design)
         self._known[section] = (values, diagnostics)
         return self._known[section]
+
+    def _unused_numbers(self, tables: Sequence[TableKind]) -> str:
+        """Return a fault if no table and no figure shows the files of published numbers, else ""."""
+        own = [table for table in self.published.tables if table.is_own]
+        if not own:
+            return ""
+        names = {name for spec in (*tables, *self._read("curve")[0]) for name in spec.published_names}
+        if any(table in own for name in names for table in self.published.find(name)):
+            return ""
+        known = listed([table.name for table in own], "or")
+        return f'no [[table]] shows them: add published = "NAME" to one, where NAME is {known}'
 
     def _own_diagnostics(self) -> Diagnostics:
         return replace(self.diagnostics, faults=[], _known=set())

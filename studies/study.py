@@ -16,6 +16,7 @@ from ..grammar import registered_names
 from ..grammar.nodes import Dimension
 from ..plugins import PluginError, load_plugin, locate_plugin
 from .catalog.metrics import METRICS
+from .catalog.published import PublishedNumbers, own_numbers, published_tables
 from .catalog.tasks import TASKS, task_names
 from .resolve.compatibility import StudyBudget
 from .resolve.costs import SizeMatch
@@ -39,7 +40,7 @@ from .text.document import Diagnostics, Document, parse_document, read_document
 from .text.errors import StudyError, StudyFault, command_line
 from .text.key_synonyms import ELSEWHERE, SYNONYMS
 from .text.strict_model import InvalidTableError, as_table, key_place, known_keys, validate
-from .text.units import plural
+from .text.units import listed, plural
 
 if TYPE_CHECKING:
     from .claims.comparisons import Claim, FittedSetting
@@ -58,7 +59,8 @@ class Study:
 
     `header` is the table [study], `document` the file with its overrides. `expansions` are the features that
     single keys turn on, by key. `sections` reads tables, figures, claims and sources. `decode` has the
-    searches to try with trained translation models, `own_corpus` has the user's files that the study names.
+    searches to try with trained translation models, `own_corpus` has the user's files that the study names,
+    and `published` the papers' numbers.
 
     In a grid, `cells` has the trial of every cell with every seed, in the order of the file; cells with the
     same settings repeat their trial. `over_budget` has the trials that are not run because they exceed the
@@ -75,6 +77,7 @@ class Study:
     sections: Sections = field(compare=False)
     decode: DecodeSettings | None
     own_corpus: OwnCorpus | None
+    published: PublishedNumbers = field(default_factory=PublishedNumbers)
     cells: tuple[Trial, ...] = ()
     over_budget: tuple[Trial, ...] = ()
     added: tuple[Trial, ...] = ()
@@ -257,7 +260,12 @@ def load_trials(source: str | Path, overrides: Sequence[str] = (), *, with_secti
         from .own_data.own_corpus import read_own_corpus  # noqa: PLC0415 -- few studies bring data along
 
         corpus = read_own_corpus(diagnostics, document.path.parent if document.path else Path())
-    return _study_of(diagnostics, corpus, with_sections=with_sections)
+    published = None
+    if _names_published(diagnostics):
+        from .own_data.published_files import read_published  # noqa: PLC0415 -- few studies bring numbers along
+
+        published = read_published(diagnostics, document.path.parent if document.path else Path())
+    return _study_of(diagnostics, corpus, published, with_sections=with_sections)
 
 
 def study_fault(study: object) -> str | None:
@@ -276,7 +284,7 @@ def load_recorded_study(record: Mapping[str, Any], overrides: Sequence[str] = ()
     Its sections, which the run has checked, are read when they are asked for. Raise StudyError with every
     fault of the other tables. The record may come from an untrusted store, so no file that it names
     is opened, and only plug-ins that are installed are loaded. Its text is never taken as a path, and it
-    includes the facts about the user's own data files.
+    includes the facts about the user's own data files, and the text of the files of published numbers.
     """
     applied = (*record.get("overrides", ()), *overrides)
     diagnostics = Diagnostics(parse_document("study", record["text"], applied))
@@ -286,7 +294,12 @@ def load_recorded_study(record: Mapping[str, Any], overrides: Sequence[str] = ()
         from .own_data.own_corpus import recall_own_corpus  # noqa: PLC0415 -- few studies bring data along
 
         corpus = recall_own_corpus(diagnostics, record.get("own_corpus"))
-    return _study_of(diagnostics, corpus)
+    published = None
+    if _names_published(diagnostics):
+        from .own_data.published_files import recall_published  # noqa: PLC0415 -- few studies bring numbers along
+
+        published = recall_published(diagnostics, record.get("published"))
+    return _study_of(diagnostics, corpus, published)
 
 
 def load_plugins(diagnostics: Diagnostics, folder: Path | None) -> None:
@@ -312,15 +325,31 @@ def _names_own_corpus(diagnostics: Diagnostics) -> bool:
     return CORPUS[-1] in as_table(diagnostics.data.get("task"))
 
 
-def _study_of(diagnostics: Diagnostics, corpus: OwnCorpus | None, *, with_sections: bool = False) -> Study:
-    study = _read_study(diagnostics, corpus, with_sections=with_sections)
+def _names_published(diagnostics: Diagnostics) -> bool:
+    return "published" in as_table(diagnostics.data.get("study"))
+
+
+def _study_of(
+    diagnostics: Diagnostics,
+    corpus: OwnCorpus | None,
+    published: PublishedNumbers | None,
+    *,
+    with_sections: bool = False,
+) -> Study:
+    study = _read_study(diagnostics, corpus, published, with_sections=with_sections)
     faults = [*diagnostics.faults, *(study.sections.faults() if with_sections else ())]
     if faults:
         raise StudyError(diagnostics.document.source, faults)
     return study
 
 
-def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None, *, with_sections: bool) -> Study:
+def _read_study(
+    diagnostics: Diagnostics,
+    own_corpus: OwnCorpus | None,
+    published: PublishedNumbers | None,
+    *,
+    with_sections: bool,
+) -> Study:
     """Return the study of a file, and report its faults. With faults, it has no trials.
 
     The faults of its sections are reported by the sections.
@@ -329,6 +358,7 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None, *, with_
     # first the design, whose factors and levels all other tables may name
     found = _read_design(diagnostics)
     design, data = found.design, found.data
+    published = _check_published(diagnostics, found.header.paper, published)
     decode = _read_decode(diagnostics)
     # the settings of the trials, with holes that the levels of each cell fill
     search, space, dimensions = None, dict[str, Dimension](), dict[str, Dimension]()
@@ -343,7 +373,7 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None, *, with_
     sections = Sections(
         diagnostics=diagnostics,
         design=design,
-        paper=found.header.paper,
+        published=published,
         template=template,
         data=found.tables,
         as_written=found.written_tables,
@@ -369,6 +399,7 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None, *, with_
         sections=sections,
         decode=decode,
         own_corpus=own_corpus,
+        published=published,
     )
     if diagnostics.faults or is_faulty:
         # these faults may change which metrics exist
@@ -388,6 +419,20 @@ def _read_study(diagnostics: Diagnostics, own_corpus: OwnCorpus | None, *, with_
     if with_sections and not diagnostics.faults:
         study.section_faults()
     return study
+
+
+def _check_published(
+    diagnostics: Diagnostics, paper: str | None, published: PublishedNumbers | None
+) -> PublishedNumbers:
+    """Return the published numbers that the study can show, and report a paper that has none."""
+    found = own_numbers({}, paper)[0] if published is None else published
+    known = {each.paper for each in (published_tables().values() if published is None else found.tables)}
+    has_faults = any(fault.key == "study.published" for fault in diagnostics.faults)
+    if paper is not None and paper not in known and not has_faults:
+        way = 'for any other paper, add published = "FILE.csv" with its numbers, or leave out this key'
+        way = way if published is None else f"the files in published have numbers of {listed(sorted(known))}"
+        diagnostics.report(("study", "paper"), f"unknown paper '{paper}'{nearest_hint(paper, known)}; {way}")
+    return found
 
 
 def _place_of_key(name: str, data: Mapping[str, Any]) -> str:

@@ -310,6 +310,7 @@ def _record(study: Study, store: Store) -> dict[str, object]:
         # JSON has no bytes that are not UTF-8, as a folder's name may have
         "path": os.fsencode(path.absolute()).decode(errors="backslashreplace") if path else None,
         "own_corpus": study.own_corpus and study.own_corpus.to_dict(),
+        "published": dict(study.published.texts),
         "run": datetime.now(UTC).isoformat(timespec="seconds"),
         "seeds_before": list(seeds_before(study, store)),
         "claims": claim_ages(study, store),

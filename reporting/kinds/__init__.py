@@ -43,7 +43,7 @@ def build_table(
     Raise TableError if the specification does not fit the study.
     """
     spec = spec.with_levels(study.design)
-    if wrong := list(spec.faults(study.design, study.paper)):
+    if wrong := list(spec.faults(study.design, study.published)):
         faults = (f"table {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
         raise TableError("\n".join(faults))
     if fault := device_fault(study, outcomes, spec.timed_metrics(), spec.shows):
@@ -69,7 +69,7 @@ def build_curve(
     needed if `spec.needs_history`. Raises CurveError if the specification does not fit the study.
     """
     spec = spec.with_levels(study.design)
-    if wrong := list(spec.faults(study.design, study.paper)):
+    if wrong := list(spec.faults(study.design, study.published)):
         faults = (f"curve {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
         raise CurveError("\n".join(faults))
     if fault := device_fault(study, outcomes, spec.timed_metrics(), spec.shows):

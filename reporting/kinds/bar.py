@@ -12,9 +12,9 @@ from typing import Self
 
 import polars as pl
 
-from ...studies.catalog.published import match_published_keys, published_tables
+from ...studies.catalog.published import PublishedTable, match_published, match_published_keys
 from ...studies.presentation.figure_keys import BarFigure
-from ...studies.schema.factors import level_text
+from ...studies.schema.factors import level_names, level_text
 from ...studies.study import Study
 from ..curves.cell_figure import grouped_values, mean_interval
 from ..curves.curve import Axis, Bar, Content, Curve, Point
@@ -42,6 +42,7 @@ def curve(spec: BarFigure, study: Study, outcomes: pl.DataFrame, metrics: pl.Dat
     """Return the figure of bars."""
     cells = collect_cells(spec, ResultSubject(study, spec.select, outcomes), metrics)
     panels: list[list[Bar]] = []
+    published = _published(spec, cells)
     for panel, frame in enumerate(cells.frames()):
         values = {x: (cell, each) for x, cell, each in grouped_values(frame, "x", "cell")}
         words = cells.placeholders(panel)
@@ -52,41 +53,59 @@ def curve(spec: BarFigure, study: Study, outcomes: pl.DataFrame, metrics: pl.Dat
                 cell, each = values[number]
                 value, low, high = mean_interval(each, spec.spread, cells.metric)
                 bar = replace(bar, text=cells.mean_text(value, cell), value=value, low=low, high=high)
-            panels[-1].append(replace(bar, published=_published(spec, cells, panel=panel, x=number)))
+            panels[-1].append(replace(bar, published=published.get((panel, number))))
     every = [bar for bars in panels for bar in bars]
     means = [bar.value for bar in every if bar.value is not None]
     points = len(means) > 1 and min(means) > MAX_BAR_RATIO * max(means) > 0
     notes = cells.mean_notes("Point" if points else "Bar", "whisker")
     if any(bar.published is not None for bar in every):
-        notes.append(f"Diamonds: published, {cells.subject.study.paper} {spec.published}.")
+        notes.append(f"Diamonds: published, {_paper(spec, cells).title}.")
     contents = (Bars(bars=tuple(bars), points=points) for bars in panels)
     return cells.curve(cells.panels(contents), notes)
 
 
-def _published(spec: BarFigure, cells: FigureCells, *, panel: int, x: int) -> float | None:
-    """Return the paper's number for one bar, if there is one.
+def _paper(spec: BarFigure, cells: FigureCells) -> PublishedTable:
+    (paper,) = cells.subject.study.published.find(spec.published or "")
+    return paper
 
-    The bar has the indices of its panel and of its level of `x`. Any of its levels may be the paper's row,
-    and any its column (see `match_published_keys`); a table with one column is matched only by its rows.
+
+def _published(spec: BarFigure, cells: FigureCells) -> dict[tuple[int, int], float]:
+    """Return the paper's numbers in the metric's unit, by the panel and the level of `x` of their bars.
+
+    The rows are the first factor with a level that is a row of the paper, and the columns another one with a
+    level that is a column; a factor that has one level here may be either.
     """
-    if (paper := published_tables().get((cells.subject.study.paper or "", spec.published or ""))) is None:
-        return None
-    rows = list[str]()
-    columns = list(paper.columns) if len(paper.columns) == 1 else []
-    # panels are numbered row by row
-    row, column = divmod(panel, len(cells.levels.get(spec.panels or "", ())) or 1)
-    at = {spec.rows: row, spec.panels: column, spec.x: x}
-    for factor, levels in cells.levels.items():
-        # a level is known from the position of the bar, or because it is the only one
-        number = at.get(factor, 0 if len(levels) == 1 else None)
-        if number is None:
-            continue
-        texts = [level_text(level) for level in levels]
-        for keys, known in ((rows, paper.rows), (columns, paper.columns)):
-            found = match_published_keys(texts, known)
-            keys += [key for level, key in found.items() if level == texts[number]]
-    numbers = (paper.cells.get((one, other)) for one in rows for other in columns)
-    return next((number.value for number in numbers if number is not None), None)
+    if spec.published is None:
+        return {}
+    paper, known = _paper(spec, cells), dict[str, dict[str, str]]()
+    for factor in dict.fromkeys((spec.x, spec.panels, spec.rows, *cells.levels)):
+        levels = cells.levels.get(factor or "", ())
+        if factor in (spec.x, spec.panels, spec.rows) or len(levels) == 1:
+            known[factor or ""] = dict(zip(map(level_text, levels), level_names(levels), strict=True))
+    row = next((name for name, levels in known.items() if match_published_keys(levels, paper.rows)), None)
+    others = {name: levels for name, levels in known.items() if name != row}
+    column = next(
+        (name for name, levels in others.items() if match_published_keys(levels, paper.columns)), ""
+    )
+    varied = any(len(levels) > 1 for levels in others.values())
+    if row is None or (varied and not column and len(paper.columns) == 1):  # nothing names the column
+        return {}
+    match = match_published(paper, known[row], [spec.value], known.get(column, {}))
+    found: dict[tuple[int, int], float] = {}
+    for panel in range(len(cells.frames())):
+        # panels are numbered row by row
+        down, across = divmod(panel, len(cells.levels.get(spec.panels or "", ())) or 1)
+        for number in range(len(cells.levels.get(spec.x, ()))):
+            at = {spec.rows: down, spec.panels: across, spec.x: number}
+            texts = {name: list(known[name])[at.get(name, 0)] for name in (row, column) if name}
+            published = match.number_at(texts[row], spec.value, texts.get(column, ""))
+            if (
+                published is not None
+                and published.value is not None
+                and not published.unit_note(cells.metric)
+            ):
+                found[panel, number] = published.value
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

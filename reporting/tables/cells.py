@@ -17,12 +17,12 @@ from ...studies.catalog.metrics import (
     find_metric,
     with_sign,
 )
-from ...studies.catalog.published import published_tables
+from ...studies.catalog.published import PublishedNumbers
 from ...studies.presentation.changes import CHANGES, read_changes
 from ...studies.presentation.kinds import Spread, is_selected, selected_levels
 from ...studies.presentation.metric_words import with_true_title
 from ...studies.resolve.trial import CellKey, Trial, first_of_each_kind
-from ...studies.schema.factors import level_names, level_text, one_line
+from ...studies.schema.factors import SEED, level_names, level_text, one_line
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.study import Study
 from ..observe import counted_levels, counted_trials
@@ -38,9 +38,9 @@ from .differences import (
     table_caption,
     table_sentences,
 )
-from .published import PublishedMatch, add_paper_only, difference_from_baseline, match_published
+from .published import add_paper_only, match_tables, paper_words, published_line
 from .reproduction import reproduction
-from .table import Cell, CellStatus, ColumnKey, Footnote, Footnotes, Table, TableExtras
+from .table import Cell, CellStatus, ColumnKey, Footnote, Footnotes, PublishedLine, Table, TableExtras
 from .tally import Place, Tally, pick_best, tally_trials, untrained_remarks
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class TableCells:
     `trials` are the trials of all cells; their levels include that of their row. `trial_of_each_cell` has one
     trial for each cell. `settings` has their settings, once for trials that differ only in the seed, since
     these share an object of settings.
-    `published_match` matches rows and columns with those of the paper's table, if it is shown.
+    `published_matches` match rows and columns with those of the papers' tables, if they are shown.
     """
 
     def __init__(
@@ -86,10 +86,12 @@ class TableCells:
                 baseline = level_text(spec.baseline)
                 self.baselines = {row.level: baseline for row in self.rows if row.level != baseline}
         self.columns = tuple(_columns(spec, self.levels, self.settings))
-        paper = published_tables().get((study.paper or "", spec.published_table))
-        self.published_match: PublishedMatch | None = None
-        if paper is not None and self.extras.published:
-            self.published_match = match_published(paper, spec.published, self.rows, self.columns)
+        own = study.published if self.extras.published else PublishedNumbers()
+        fixed = (
+            each[0] for name, each in self.levels.items() if len(each) == 1 and name not in (SEED, spec.rows)
+        )
+        warns = not self.extras.paper_only  # then names without a match are shown
+        self.published_matches = match_tables(spec, own, self.rows, self.columns, fixed, warns=warns)
         # the cells that are not trained because they exceed the budget, by row and column
         self._over_budget = {self.place(each.levels) for each in self._in_rows(study.over_budget)}
         self._footnotes = Footnotes()  # the cells add them
@@ -156,26 +158,34 @@ class TableCells:
         return untrained_remarks(self.spec, self.study, self.trials, self.outcomes)
 
     def published_values(self) -> dict[tuple[str, CellKey], float]:
-        """Return the paper's numbers by the metric and the cell of the trials that repeat them.
+        """Return the papers' numbers by the metric and the cell of the trials that repeat them.
 
-        If a table picks the best of several cells, its number belongs to each of them. A number for the mean
-        over several cells belongs to none.
+        They are comparable with the metric's values; of several papers, the first one counts. If a table
+        picks the best of several cells, its number belongs to each of them. A number for the mean over
+        several cells belongs to none.
         """
-        spec, match = self.spec, self.published_match
-        if match is None or (spec.over and spec.pick_by is None):
+        spec = self.spec
+        if spec.over and spec.pick_by is None:
             return {}
         found: dict[tuple[str, CellKey], float] = {}
         for levels, cell in {trial.cell: (trial.levels, trial.cell) for trial in self.trials}.values():
             row, level = self.place(levels)
             for column in self.columns:
-                number = match.published_at(row, column)
-                if column.level == level and number is not None and number.value is not None:
-                    found[column.metric.name, cell] = number.value
+                if column.level != level:
+                    continue
+                for match in self.published_matches:
+                    number = match.number_at(row, column.metric.name, level)
+                    if (
+                        number is not None
+                        and number.value is not None
+                        and not number.unit_note(column.metric)
+                    ):
+                        found.setdefault((column.metric.name, cell), number.value)
         return found
 
     def table(self) -> Table:
         """Return the finished table. If requested, rows and columns that only the paper has are added."""
-        spec, match = self.spec, self.published_match
+        spec = self.spec
         best = {place for column in self.bold_cells for place in column.best}
         ties = {place for column in self.bold_cells for place in column.ties}
         cells = tuple(  # makes the footnotes too
@@ -203,28 +213,27 @@ class TableCells:
             notes=notes,
         )
         table = note_unlearnt(table, groups_by_task(self))
-        if match and (found := reproduction(table, small=self.study.header.small)):
-            table = replace(table, remarks=(*table.remarks, found.sentence))
-        if match and self.extras.paper_only:
-            table = add_paper_only(table, match, self.rows, self.columns)
+        for place in self.papers:
+            theirs = self.published_matches[place].paper
+            if found := reproduction(table, theirs, small=self.study.header.small):
+                title = theirs.title if len(self.papers) > 1 else ""
+                table = replace(table, remarks=(*table.remarks, found.sentence_on(title)))
+        if self.extras.paper_only:  # then the study has a single published table
+            for match in self.published_matches:
+                table = add_paper_only(table, match, self.rows, self.columns)
         return table
 
     def _cell(self, row: str, column: TableColumn, best: Collection[Place], ties: Collection[Place]) -> Cell:
         """Return the finished cell at a row and column; without trials it has only the paper's number."""
-        place, metric, match = (row, column.level, column.metric.name), column.metric, self.published_match
+        place, metric = (row, column.level, column.metric.name), column.metric
         tally, estimate = self.tallies.get(place), self.estimates.get(place)
         baseline = (self.baselines.get(row, ""), column.level, metric.name)
         fallback: Tally | None = None  # of the metric in `otherwise`, in place of one without a value
         if tally is not None and not tally.values and self.spec.otherwise:
             fallback = self._tallied.get((row, column.level, self.spec.otherwise))
-        published = match.published_at(row, column) if match else None
         marks = tuple(map(self._footnotes.mark, self._remarks(place, tally, fallback)))
-        cell = Cell(status=CellStatus.UNPLANNED, marks=marks, published=published)
-        if match and published:
-            theirs = match.published_at(baseline[0], column) if baseline[0] else None
-            extra = difference_from_baseline(published, theirs)
-            text = f"{published.text_with_deviation}{f' ({extra})' if extra else ''}"
-            cell = replace(cell, published_text=text)
+        lines = self._published_lines(row, baseline[0], column)
+        cell = Cell(status=CellStatus.UNPLANNED, marks=marks, published_lines=lines)
         if tally is None:
             if place[:2] not in self._over_budget:
                 return cell
@@ -275,6 +284,28 @@ class TableCells:
             marks=(TIE_NOTE.mark, *marks) if place in ties else marks,
             picked=tally.label,
         )
+
+    @cached_property
+    def papers(self) -> Mapping[int, str]:
+        """Return the papers whose numbers the table shows, by their place in `published_matches`."""
+        words = map(paper_words, self.published_matches)
+        return {place: each for place, each in enumerate(words) if each}
+
+    def _published_lines(self, row: str, baseline: str, column: TableColumn) -> tuple[PublishedLine, ...]:
+        """Return the number of each paper below a cell. Of several papers, each has a footnote."""
+        lines: list[PublishedLine] = []
+        for place, match in enumerate(self.published_matches):
+            number = match.number_at(row, column.metric.name, column.level)
+            if number is None:
+                continue
+            notes = [f"Published: {self.papers[place]}."] if len(self.papers) > 1 else []
+            other = self.spec.otherwise and find_metric(self.spec.otherwise)
+            unit_note = number.unit_note(column.metric) if not other or number.unit_note(other) else ""
+            notes += [f"Published {unit_note}: not compared."] if unit_note else []
+            theirs = match.number_at(baseline, column.metric.name, column.level) if baseline else None
+            marks = map(self._footnotes.mark, notes)
+            lines.append(published_line(number, theirs, marks, comparable=not unit_note))
+        return tuple(lines)
 
     def _remarks(self, place: Place, tally: Tally | None, fallback: Tally | None) -> list[str]:
         remarks: list[str] = []

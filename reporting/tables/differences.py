@@ -239,7 +239,7 @@ def table_caption(made: TableCells) -> str:
 
 def table_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the remarks and the notes of a table with these cells."""
-    spec, match, settings = made.spec, made.published_match, made.settings
+    spec, settings = made.spec, made.settings
     tallies, picks = made.tallies.values(), _picks(made)
     metrics = list(dict.fromkeys(column.metric for column in made.columns))
     remarks, notes = [pick_bias(spec.pick_by, spec.over, spec.value)], list[str]()
@@ -265,8 +265,9 @@ def table_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[tuple[str,
         notes += found[1]
     remarks.append(caution_sentence(metrics, settings))
     notes += [FIRST_SENTENCE] if any(is_target(metric.name) for metric in metrics) else []
-    if match and any(cell.published for cell in cells):
-        remarks.append(f"Below: published, {match.paper.paper} {match.paper.name}.")
+    if made.papers and any(cell.published for cell in cells):
+        papers = "by the paper at each mark" if len(made.papers) > 1 else "".join(made.papers.values())
+        remarks.append(f"Below: published, {papers}.")
         notes.append(made.study.source_sheet.summary(made.study.name))
     pending = {why for tally in tallies for status, why in tally.gaps if status == ValueStatus.PENDING}
     words = {

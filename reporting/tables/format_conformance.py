@@ -18,7 +18,7 @@ from typing import Any
 
 from ...studies.catalog.published import PublishedNumber
 from .render import render
-from .table import Cell, CellStatus, ColumnKey, Footnote, Table, number_cell
+from .table import Cell, CellStatus, ColumnKey, Footnote, PublishedLine, Table, number_cell
 
 
 def every_table_becomes_text(name: str) -> None:
@@ -57,8 +57,8 @@ CHECKS: tuple[Callable[[str], None], ...] = (
 
 def _tables() -> Iterator[Table]:
     def cell(text: str, **changes: Any) -> Cell:  # noqa: ANN401 -- fields of a cell
-        published = PublishedNumber(value=float(text), text=text, unit="", note="")
-        shown = {"spread": "0.125", "published": published, "published_text": text}
+        published = PublishedLine(number=PublishedNumber(value=float(text), text=text), text=text)
+        shown = {"spread": "0.125", "published_lines": (published,)}
         return replace(number_cell(float(text), text, 2), **shown, **changes)
 
     full = Table(

@@ -5,79 +5,156 @@ Rows and columns of the study are matched with those of the paper. Those that on
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
+from functools import cache
+from logging import getLogger
 from typing import TYPE_CHECKING
 
+from ...errors import nearest_hint
 from ...studies.catalog.metrics import with_sign
-from ...studies.catalog.published import PublishedNumber, PublishedTable, match_published_keys
-from .table import Cell, CellStatus, ColumnKey, Table
+from ...studies.catalog.published import (
+    PublishedMatch,
+    PublishedNumber,
+    PublishedNumbers,
+    match_published,
+    match_published_keys,
+)
+from ...studies.schema.factors import level_name, level_text
+from ...studies.text.units import listed
+from .table import Cell, CellStatus, ColumnKey, PublishedLine, Table
 
 if TYPE_CHECKING:
-    from ...studies.presentation.table_keys import PublishedSpec
+    from ...studies.presentation.table_keys import CellsTable
+    from ...studies.schema.settings import Level
     from .cells import TableColumn, TableRow
 
+_log = getLogger(__name__)
 
 PAPER_ONLY_HEADING = "published only"
 """The heading of rows and columns that only the paper has."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedMatch:
-    """The match between two tables: the paper's names of `rows` and `columns` by the study's names."""
+def match_tables(
+    spec: CellsTable,
+    published: PublishedNumbers,
+    rows: Sequence[TableRow],
+    columns: Sequence[TableColumn],
+    fixed: Iterable[Level],
+    *,
+    warns: bool,
+) -> tuple[PublishedMatch, ...]:
+    """Match a table's rows and columns with those of each paper's table that it shows.
 
-    paper: PublishedTable
-    rows: Mapping[str, str]
-    columns: Mapping[tuple[str, str], str]  # by metric and level
-
-    def published_at(self, row: str, column: TableColumn) -> PublishedNumber | None:
-        """Return the paper's number for a cell of the study's table, if any."""
-        keys = self.rows.get(row), self.columns.get((column.metric.name, column.level))
-        return self.paper.cells.get((keys[0], keys[1])) if keys[0] and keys[1] else None
-
-
-def match_published(
-    paper: PublishedTable, spec: PublishedSpec, rows: Sequence[TableRow], columns: Sequence[TableColumn]
-) -> PublishedMatch:
-    """Match the rows and columns of a study's table with those of a paper's table.
-
-    Names given in the study file decide. Other names match if they are equal, or if they name the same
-    blocks. The name of a column with a metric and a level is `METRIC:LEVEL` or, for the first metric, just
-    the level. A name given for a metric applies to all of its levels.
+    If its columns are metrics, and none of them is a column of the paper, a level that is `fixed` in all of
+    its cells may be one. If it `warns`, names of the paper that match nothing are logged.
     """
-    levels = [row.level for row in rows]
-    unnamed = [level for level in levels if level not in spec.rows]
-    row_names = {
-        **match_published_keys(unnamed, paper.rows),
-        **{level: spec.rows[level] for level in levels if level in spec.rows},
-    }
-    matched = match_published_keys([column.name for column in columns], paper.columns)
-    column_names: dict[tuple[str, str], str] = {}
-    for column in columns:
-        metric, level = column.metric.name, column.level
-        own_name = f"{metric}:{level}" if level else metric
-        given = spec.columns.get(own_name) or spec.columns.get(level)
-        if given is None and level and metric in spec.columns:
-            given = f"{spec.columns[metric]}:{level}"
-        by_level = matched.get(column.name) if not level or metric == columns[0].metric.name else None
-        name = given or (own_name if own_name in paper.columns else by_level)
-        if name in paper.columns:
-            column_names[metric, level] = name
-    return PublishedMatch(paper=paper, rows=row_names, columns=column_names)
+    metrics = list(dict.fromkeys(column.metric.name for column in columns))
+    levels = {column.level: column.head for column in columns if column.level}
+    row_heads = {row.level: row.head for row in rows}
+    matches: list[PublishedMatch] = []
+    for names, theirs in spec.published_tables(published):
+        given = {"row_names": names.rows, "column_names": names.columns}
+        found = match_published(theirs, row_heads, metrics, levels, **given)
+        if not levels and not found.columns and len(metrics) == 1:
+            named = {level_text(level): level_name(level) for level in fixed}
+            keys = list(match_published_keys(named, theirs.columns).values())
+            found = replace(found, columns={(metrics[0], ""): keys[0]} if keys else {})
+        for sentence in unmatched_sentences(found, list(row_heads), list(levels) or metrics) if warns else ():
+            _warn(sentence)
+        matches.append(found)
+    return tuple(matches)
+
+
+def unmatched_sentences(match: PublishedMatch, rows: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """Return sentences on the names of a paper's table that match none of these rows and columns.
+
+    Of numbers that come with the package, a study often repeats only a part: they are reported if none of
+    them matches. Each name in a file of the user's own is expected to match.
+    """
+    theirs = match.paper
+    if not match.numbers:
+        count = len(theirs.cells)
+        what = f"none of its {count} numbers matches" if count > 1 else "its number does not match"
+        sides = (("rows", theirs.rows, rows), ("columns", theirs.columns, columns))
+        lists = (f"its {side} are {_some(keys)}, and ours {_some(ours)}" for side, keys, ours in sides)
+        return [f"{theirs.title}: {what} a row and a column here: {'; '.join(lists)}{_ADVICE}"]
+    sentences: list[str] = []
+    own = [place for place, number in theirs.cells.items() if number.line is not None]
+    for side, keys, found, ours in (
+        ("row", [row for row, _ in own], match.rows.values(), rows),
+        ("column", [column for _, column in own], match.columns.values(), columns),
+    ):
+        if left := [key for key in dict.fromkeys(keys) if key not in found]:
+            matches = "match" if len(left) > 1 else "matches"
+            near = nearest_hint(left[0], ours) if len(left) == 1 else ""
+            names = f"{side}{'s' * (len(left) > 1)} {_some(left)}"
+            sentences.append(
+                f"{theirs.title}: {names} {matches} no {side} here{near}; ours are {_some(ours)}{_ADVICE}"
+            )
+    return sentences
+
+
+_ADVICE = "; other names: published = { table = …, rows = { OURS = THEIRS } }"
+_MOST_NAMES = 12
+
+
+def _some(names: Sequence[str]) -> str:
+    quoted = [f"'{name}'" for name in names]
+    if len(quoted) > _MOST_NAMES:
+        quoted = [*quoted[:_MOST_NAMES], f"{len(quoted) - _MOST_NAMES} more"]
+    return listed(quoted)
+
+
+@cache  # a page that is served is made again and again
+def _warn(sentence: str) -> None:
+    _log.warning("%s", sentence)
+
+
+def paper_words(match: PublishedMatch) -> str:
+    """Return the paper whose numbers a table shows, with what is after their ±, and where they are from.
+
+    Return "" if it shows none of them.
+    """
+    if not (shown := match.numbers):
+        return ""
+    spreads = {number.spread_words for number in shown if number.spread_words}
+    sources = {number.source for number in shown if number.source}
+    told = "; ".join(each.pop() for each in (spreads, sources) if len(each) == 1)
+    return f"{match.paper.title} ({told})" if told else match.paper.title
+
+
+def published_line(
+    number: PublishedNumber, baseline: PublishedNumber | None, marks: Iterable[str], *, comparable: bool
+) -> PublishedLine:
+    """Return a published number as a line below a cell, with its difference from the baseline's number.
+
+    A number that is not `comparable` with the cell, because its unit is another one, has no difference.
+    """
+    extra = difference_from_baseline(number, baseline) if comparable else ""
+    text = f"{number.text_with_deviation}{f' ({extra})' if extra else ''}"
+    return PublishedLine(number=number, text=text, marks=tuple(marks))
 
 
 def difference_from_baseline(number: PublishedNumber, baseline: PublishedNumber | None) -> str:
-    """Return the difference of two printed numbers; "" if one is not a number. It keeps their decimals.
+    """Return the difference of two printed numbers in one unit, with their decimals, or "".
 
     Parameters, printed in millions, have no difference.
     """
-    if baseline is None or number is baseline or not (number.text and baseline.text):
+    if baseline is None or number is baseline or number.value is None or baseline.value is None:
         return ""
-    if number.unit == "parameters":
+    if number.unit != baseline.unit:
         return ""
-    # decimal arithmetic keeps the printed digits, as in 0.30 − 0.10 = 0.20
-    return with_sign(str(Decimal(number.text) - Decimal(baseline.text)))
+    try:
+        # decimal arithmetic keeps the printed digits, as in 0.30 − 0.10 = 0.20
+        return with_sign(str(_decimal(number) - _decimal(baseline)))
+    except InvalidOperation:  # as in 39M
+        return ""
+
+
+def _decimal(number: PublishedNumber) -> Decimal:
+    return Decimal(number.text.replace("−", "-"))
 
 
 def add_paper_only(
@@ -118,8 +195,5 @@ def add_paper_only(
 
 
 def _paper_only_cell(number: PublishedNumber | None) -> Cell:
-    return Cell(
-        status=CellStatus.UNPLANNED,
-        published=number,
-        published_text=number.text_with_deviation if number else "",
-    )
+    lines = (PublishedLine(number=number, text=number.text_with_deviation),) if number else ()
+    return Cell(status=CellStatus.UNPLANNED, published_lines=lines)

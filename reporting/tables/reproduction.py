@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from itertools import combinations
 
-from ...studies.catalog.metrics import ANALYTIC_COSTS
-from ...studies.catalog.published import PublishedNumber
+from ...studies.catalog.metrics import ANALYTIC_COSTS, METRICS_AND_COSTS, find_metric
+from ...studies.catalog.published import PublishedNumber, PublishedTable
 from ..statistics.estimates import LEVEL, Estimate, t_quantile
 from .table import CellStatus, Table
 
@@ -53,6 +52,10 @@ class Reproduction:
     @property
     def sentence(self) -> str:
         """Return the remark below a table."""
+        return self.sentence_on("")
+
+    def sentence_on(self, title: str) -> str:
+        """Return the remark below a table with numbers of several papers, on the table of one of them."""
         within, ratio, order = self.texts
         each = ", ".join(f"{head} {_two_decimals(value)}" for head, value in self.correlations.items())
         ranks = each if len(self.correlations) <= _MAX_COLUMNS else self.rank_range
@@ -62,7 +65,7 @@ class Reproduction:
             f"order {order}" if order else "",
             f"rank correlation {ranks}" if ranks else "",
         )
-        return f"Reproduction: {' · '.join(filter(None, parts))}."
+        return f"Reproduction{title and f' of {title}'}: {' · '.join(filter(None, parts))}."
 
 
 def _two_decimals(value: float) -> str:
@@ -70,15 +73,17 @@ def _two_decimals(value: float) -> str:
     return f"{value:.2f}".replace("-", "−").replace("0.", ".")
 
 
-def reproduction(table: Table, *, small: bool) -> Reproduction | None:
-    """Compare a table's measured cells with its published numbers. Return None if there is none to compare.
+def reproduction(table: Table, theirs: PublishedTable | None = None, *, small: bool) -> Reproduction | None:
+    """Compare a table's measured cells with its published numbers: with those of `theirs`, if it is given.
+
+    Return None if there is none to compare. Numbers in another unit than the cell's are left out.
 
     A cell is within noise if |ours − published| ≤ t · s · √(1/n + 1/m), plus half a unit of the last printed
     digit. Here n and m are the numbers of runs of ours and of the print (1 if unknown), s is the spread that
     is printed or else that of ours, and t Student's quantile at 95 %. Values of a `small` study are not
     compared, but their order is.
     """
-    found = list(_measured(table))
+    found = list(_measured(table, theirs))
     if not found:
         return None
     noises = [] if small else [(each, noise) for each in found if (noise := _noise(table, each)) is not None]
@@ -119,12 +124,20 @@ class _Measured:
     theirs: float
 
 
-def _measured(table: Table) -> Iterator[_Measured]:
-    """Yield the cells with a complete measured value and a published number."""
+def _measured(table: Table, theirs: PublishedTable | None) -> Iterator[_Measured]:
+    """Yield the cells with a complete measured value and a published number in the same unit."""
+    own = {id(number) for number in theirs.cells.values()} if theirs else None
     for cells in table.cells:
         for place, (cell, key) in enumerate(zip(cells, table.keys, strict=True)):
-            number, ours = cell.published, cell.estimate
+            numbers = (line.number for line in cell.published_lines)
+            number, ours = (
+                next((each for each in numbers if own is None or id(each) in own), None),
+                cell.estimate,
+            )
             if number is None or number.value is None or ours is None or cell.status is not CellStatus.DONE:
+                continue
+            metric = cell.metric or key.metric
+            if metric in METRICS_AND_COSTS and number.unit_note(find_metric(metric)):
                 continue
             if key.metric not in ANALYTIC_COSTS and math.isfinite(ours.value):
                 yield _Measured(column=place, ours=ours, number=number, theirs=number.value)
@@ -132,17 +145,16 @@ def _measured(table: Table) -> Iterator[_Measured]:
 
 def _noise(table: Table, cell: _Measured) -> float | None:
     """Return how far two means of the same trainings may be apart; None if neither has a spread."""
-    n, m = cell.ours.n, cell.number.runs
-    if cell.number.deviation_text and m > 1:
-        spread, degrees = float(cell.number.deviation_text), m - 1
+    n, m, number = cell.ours.n, cell.number.n or 1, cell.number
+    if number.spread and number.spread_is and m > 1:
+        spread, kind, count = float(number.spread), number.spread_is, m
     elif cell.ours.spread is not None and n > 1:
-        degrees = n - 1
-        to_sd = {"sd": 1.0, "se": math.sqrt(n), "ci": math.sqrt(n) / t_quantile(LEVEL, degrees)}
-        spread = cell.ours.spread * to_sd[table.spread]
+        spread, kind, count = cell.ours.spread, table.spread, n
     else:
         return None
-    last_digit = Decimal(1).scaleb(int(Decimal(cell.number.text).as_tuple().exponent))
-    return t_quantile(LEVEL, degrees) * spread * math.sqrt(1 / n + 1 / m) + float(last_digit) / 2
+    quantile = t_quantile(LEVEL, count - 1)
+    to_sd = {"sd": 1.0, "se": math.sqrt(count), "ci": math.sqrt(count) / quantile}
+    return quantile * spread * to_sd[kind] * math.sqrt(1 / n + 1 / m) + number.half_digit
 
 
 def _rank_correlation(pairs: list[tuple[float, float]]) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib import import_module
 from itertools import groupby
@@ -59,6 +59,19 @@ class CellStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedLine:
+    """A published number below a cell: the `text` to show, and the marks of its footnotes.
+
+    The text has the number with its spread and, in parentheses, its difference from the baseline; it is "" if
+    the cell itself shows the number. Of several papers, each has a mark.
+    """
+
+    number: PublishedNumber
+    text: str = ""
+    marks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     """A cell of a table: a summary of its trials.
 
@@ -66,8 +79,8 @@ class Cell:
     text of an interval. `difference_text` is the `difference` from the baseline, with half the width of its
     interval and stars or its `p`. This p is corrected for the number of tests. `at_least` is the
     bound of a centre that is not known, since trainings ended before they reached a target. `picked` names
-    the levels that were picked, and `metric` the metric shown if it is not the column's. `published_text` is
-    the published number with the text in parentheses after it.
+    the levels that were picked, and `metric` the metric shown if it is not the column's.
+    `published_lines` has the published number of each paper.
     """
 
     status: CellStatus
@@ -86,8 +99,22 @@ class Cell:
     at_least: float | None = None
     picked: str = ""
     metric: str = ""
-    published: PublishedNumber | None = None
-    published_text: str = ""
+    published_lines: tuple[PublishedLine, ...] = ()
+
+    @property
+    def published(self) -> PublishedNumber | None:
+        """Return the published number, of the first paper if there are several; None without one."""
+        return self.published_lines[0].number if self.published_lines else None
+
+    @property
+    def published_text(self) -> str:
+        """Return the text of the published number, of the first paper if there are several, or ""."""
+        return self.published_lines[0].text if self.published_lines else ""
+
+    @property
+    def lines_below(self) -> tuple[PublishedLine, ...]:
+        """Return the published numbers that are shown below the cell's own."""
+        return tuple(line for line in self.published_lines if line.text)
 
     @property
     def full_text(self) -> str:
@@ -263,6 +290,16 @@ class Footnotes:
             number, letter = divmod(number - 1, 26)
             letters = chr(ord("a") + letter) + letters
         return self._marks.setdefault(sentence, letters)
+
+    def renewed(self, cell: Cell, known: Sequence[Footnote]) -> Cell:
+        """Return a cell of another table, whose footnotes are `known`, with marks of these footnotes."""
+        texts = {note.mark: note.text for note in known}
+
+        def marks(old: Sequence[str]) -> tuple[str, ...]:
+            return tuple(self.mark(texts[mark]) for mark in old)
+
+        lines = tuple(replace(line, marks=marks(line.marks)) for line in cell.published_lines)
+        return replace(cell, marks=marks(cell.marks), published_lines=lines)
 
     def as_tuple(self) -> tuple[Footnote, ...]:
         """Return every footnote, in the order of the marks."""

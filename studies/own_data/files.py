@@ -173,7 +173,7 @@ class Reader:
         if path not in self._digests:
             self._digests[path], self._keys[str(path)] = None, keys
             try:
-                data = _read_text(path) if text else _read_limited(path)
+                data = read_text(path) if text else _read_limited(path)
             except CorpusError as error:
                 self._diagnostics.report((*at, *keys), str(error))
             else:
@@ -215,7 +215,8 @@ class Reader:
         self._diagnostics.report((*CORPUS, *keys), message)
 
 
-def _read_text(path: Path) -> bytes:
+def read_text(path: Path) -> bytes:
+    """Return the bytes of a text in UTF-8. Raise CorpusError for any other file, and for an empty one."""
     data = _read_limited(path)
     try:
         text = data.decode()

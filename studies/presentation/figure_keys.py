@@ -17,10 +17,11 @@ from ..catalog.metrics import (
     metric_family,
     unknown_metric,
 )
-from ..catalog.published import published_faults
+from ..catalog.published import PublishedNumbers
 from ..schema.design import Design
 from ..schema.settings import Level
 from ..text.strict_model import format_value
+from ..text.units import listed
 from .kinds import (
     CurveKind,
     KeyFault,
@@ -93,7 +94,7 @@ class CellFigure(PickKeys, CurveKind):
         """Return whether an axis is a time in training or an index. Otherwise the final values are enough."""
         return self.is_course or not set(INDEX_AXES).isdisjoint(self.roles.values())
 
-    def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
+    def faults(self, design: Design, published: PublishedNumbers) -> list[KeyFault]:
         """Return the faults of this figure's keys in a study.
 
         Levels and the number of panels are checked only if the keys that name factors are valid.
@@ -108,8 +109,15 @@ class CellFigure(PickKeys, CurveKind):
         elif is_target(self.value) and self.is_course:
             what = f"{self.value} is one number for each training"
             faults.append((("value",), f"{what}: expected a factor as x, got '{self.x}'"))
-        name = getattr(self, "published", None)
-        return [*faults, *([] if name is None else published_faults(name, paper))]
+        return [*faults, *self.published_faults(published)]
+
+    def published_faults(self, published: PublishedNumbers) -> Iterator[KeyFault]:
+        """Yield a fault if a published table that the figure shows is unknown, or is not a single one."""
+        for name in self.published_names:
+            yield from ((("published",), message) for message in published.faults(name))
+            if len(found := published.find(name)) > 1:
+                ways = listed([f'"{each.paper}:{each.name}"' for each in found], "or")
+                yield ("published",), f"'{name}' is a table of {len(found)} papers: write {ways}"
 
     def key_faults(self) -> Iterator[KeyFault]:
         """Yield a fault for each key that is set without another key that it needs."""
@@ -169,7 +177,11 @@ class BarFigure(SpreadFigure):
 
     kind: Literal["bar"]
     published: str | None = None
-    """the paper's table whose numbers are drawn as diamonds"""
+    """the paper's table whose numbers are drawn as diamonds: its name, or `"PAPER:TABLE"`"""
+
+    @property
+    def published_names(self) -> tuple[str, ...]:
+        return () if self.published is None else (self.published,)
 
 
 class BoxFigure(AccentFigure):

@@ -40,6 +40,7 @@ from ..text.strict_model import StrictModel
 from ..text.toml_positions import KeyPath
 
 if TYPE_CHECKING:
+    from ..catalog.published import PublishedNumbers
     from ..resolve.trial import Trial
 
 Spread = Literal["sd", "se", "ci"]
@@ -86,7 +87,12 @@ class ResultKeys(StrictModel):
         factors = {"accent": series, "baseline": getattr(self, "rows", series)}
         return {key: factor for key, factor in factors.items() if key in fields}
 
-    def faults(self, design: Design, paper: str | None) -> Iterable[KeyFault]:
+    @property
+    def published_names(self) -> Sequence[str]:
+        """Return the names of the papers' tables that this result shows, as the study file gives them."""
+        return ()
+
+    def faults(self, design: Design, published: PublishedNumbers) -> Iterable[KeyFault]:
         """Return the faults of these keys in a study, each with its path."""
         raise NotImplementedError
 
@@ -142,11 +148,6 @@ class ResultKeys(StrictModel):
 
 class TableKind(ResultKeys):
     """Base class for one kind of table."""
-
-    @property
-    def published_table(self) -> str | None:
-        """Return the name of the paper's table that this table repeats, if there is one."""
-        return None
 
 
 class SpreadTable(TableKind):

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from ...errors import nearest_hint
 from ..catalog.metrics import METRICS_AND_COSTS, metric_family
+from ..catalog.published import PublishedNumbers
 from ..schema.design import MAX_TRIALS, Design
 from ..schema.factors import SEED, level_key
 from ..schema.settings import Level
@@ -45,7 +46,7 @@ class LawKeys(PickKeys):
         yield from super().named_metrics()
         yield ("x",), self.x
 
-    def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
+    def faults(self, design: Design, published: PublishedNumbers) -> list[KeyFault]:
         """Return the faults of the keys, such as unknown metrics and factors, or too many series."""
         factors = design.known_levels
         faults = [*select_faults(self.select, factors), *metric_faults([self.value])]
@@ -86,8 +87,8 @@ class ScalingTable(LawKeys, TableKind):
     baseline: Any = None
     """the level of `series` with whose exponent the others are compared; not with an offset"""
 
-    def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
-        faults = super().faults(design, paper)
+    def faults(self, design: Design, published: PublishedNumbers) -> list[KeyFault]:
+        faults = super().faults(design, published)
         if self.offset and self.baseline is not None:
             faults.append((("baseline",), "exponents of laws with an offset are not compared: remove it"))
         return faults

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from ...errors import nearest_hint
 from ..catalog.metrics import METRICS_AND_COSTS, metric_family
+from ..catalog.published import PublishedNumbers
 from ..schema.design import Design
 from ..schema.settings import Names
 from .kinds import CurveKind, KeyFault, SpreadTable, metric_faults
@@ -31,7 +32,7 @@ class PointsTable(SpreadTable):
     of_search: ClassVar = True
     select: ClassVar = {}  # pyright: ignore[reportIncompatibleVariableOverride] -- points have no cells
 
-    def faults(self, design: Design, paper: str | None) -> Iterator[KeyFault]:
+    def faults(self, design: Design, published: PublishedNumbers) -> Iterator[KeyFault]:
         yield from metric_faults(self.value)
 
 
@@ -58,7 +59,7 @@ class PointsFigure(CurveKind):
         if not self.shows_history:
             yield ("x",), self.x
 
-    def faults(self, design: Design, paper: str | None) -> Iterator[KeyFault]:
+    def faults(self, design: Design, published: PublishedNumbers) -> Iterator[KeyFault]:
         yield from metric_faults(self.value)
         if len(self.value) > 1:
             yield ("value",), f"expected one metric, got {len(self.value)}: name the other one as x"

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from ...errors import nearest, nearest_hint
 from ...plugins import Registry, check_part
 from ..catalog.metrics import TUNED_METRICS, metric_family
+from ..catalog.published import PublishedNumbers
 from ..resolve.trial import Trial
 from ..schema.design import Design
 from ..schema.factors import SEED
@@ -68,7 +69,9 @@ _DEFAULTS: dict[Role, str] = {"table": "cells"}
 """The default kind of a table without `kind`."""
 
 
-def read_results(diagnostics: Diagnostics, role: Role, design: Design, paper: str | None) -> tuple[Any, ...]:
+def read_results(
+    diagnostics: Diagnostics, role: Role, design: Design, published: PublishedNumbers
+) -> tuple[Any, ...]:
     """Return the valid tables or figures of a study, in file order. Faults of others are reported.
 
     They are of the class TableKind or CurveKind, as `role` says.
@@ -92,11 +95,11 @@ def read_results(diagnostics: Diagnostics, role: Role, design: Design, paper: st
         keys = _own_keys(diagnostics, role, path, table, model)
         spec = diagnostics.validate(model, path, keys)
         if spec is None:
-            for key, message in _faults_beside_value(model, keys, design, paper):
+            for key, message in _faults_beside_value(model, keys, design, published):
                 diagnostics.report((*path, *key), message)
             continue
         spec = spec.with_levels(design)
-        for key, message in spec.faults(design, paper):
+        for key, message in spec.faults(design, published):
             diagnostics.report((*path, *key), message)
         for key, name in spec.named_metrics() if "decode" not in diagnostics.data else ():
             if key[0] == "value" and metric_family(name) in TUNED_METRICS:
@@ -110,14 +113,14 @@ _FACTOR_KEYS = ("rows", "columns", "series", "select")
 
 
 def _faults_beside_value(
-    model: type[ResultKeys], keys: Mapping[str, object], design: Design, paper: str | None
+    model: type[ResultKeys], keys: Mapping[str, object], design: Design, published: PublishedNumbers
 ) -> Iterator[KeyFault]:
     """Yield the faults of the keys that name factors in a table or figure with only `value` invalid."""
     try:
         spec = validate(model, {**keys, "value": "loss"}).with_levels(design)
     except InvalidTableError:
         return
-    yield from (fault for fault in spec.faults(design, paper) if fault[0] and fault[0][0] in _FACTOR_KEYS)
+    yield from (fault for fault in spec.faults(design, published) if fault[0] and fault[0][0] in _FACTOR_KEYS)
 
 
 def _report_wrong_kind(

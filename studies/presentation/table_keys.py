@@ -21,12 +21,13 @@ from ..catalog.metrics import (
     pick_faults,
     unknown_metric,
 )
-from ..catalog.published import published_faults, published_tables
+from ..catalog.published import PublishedNumbers, PublishedTable
 from ..schema.design import Design
 from ..schema.factors import SEED, level_text
 from ..schema.settings import Level, Names, NonEmptyNames
 from ..text.strict_model import StrictModel
 from ..text.toml_positions import KeyPath
+from ..text.units import listed
 from .changes import CHANGES, change_faults, unselected_baseline_faults
 from .kinds import (
     KeyFault,
@@ -44,13 +45,13 @@ from .kinds import (
 
 
 class PublishedSpec(StrictModel):
-    """The value of the key `published`: the paper's table to compare with.
+    """A value of the key `published`: the papers' table to compare with.
 
     `rows` and `columns` have the paper's names where they differ from this table's names.
     """
 
     table: str | None = None
-    """the paper's table (default: the one with this table's name)"""
+    """the table's name, which several papers may use, or `"PAPER:TABLE"` (default: the name of this table)"""
     rows: dict[str, str] = Field(default={})
     """the paper's names of rows, by level; needed where equal blocks do not determine them"""
     columns: dict[str, str] = Field(default={})
@@ -69,8 +70,8 @@ class CellsTable(SpreadTable):
     """the factor whose levels are columns (default: the metrics are the columns)"""
     value: NonEmptyNames
     """a metric or a cost, or a list of them, shown side by side"""
-    published: PublishedSpec = PublishedSpec()
-    """the paper's table by name, or a table with these keys"""
+    published: Annotated[tuple[PublishedSpec, ...], Field(strict=False)] = (PublishedSpec(),)
+    """the papers' table by name, or a table with these keys, or a list of them; a number is below its cell"""
     bold: Literal["tested", "best"] = "tested"
     """what is bold: `"tested"`, the best value of several seeds, where ≈ marks values that a test cannot tell
     from it; `"best"`, all values that are printed like the best, without a test"""
@@ -89,15 +90,26 @@ class CellsTable(SpreadTable):
     digits: dict[str, Annotated[int, Field(ge=0, le=12)]] = Field(default={})
     """decimals by metric (default: the metric's own)"""
 
-    @field_validator("published", mode="before", json_schema_input_type=str | PublishedSpec)
+    @field_validator(
+        "published", mode="before", json_schema_input_type=str | PublishedSpec | list[str | PublishedSpec]
+    )
     @classmethod
-    def expand_table_name(cls, table: object) -> object:
-        """Convert `published = "NAME"` to the long form `published = { table = "NAME" }`."""
-        return {"table": table} if isinstance(table, str) else table
+    def expand_table_names(cls, tables: object) -> object:
+        """Convert `published = "NAME"` to the long form `published = [{ table = "NAME" }]`."""
+        every = list(tables) if isinstance(tables, list | tuple) else [tables]
+        return [{"table": table} if isinstance(table, str) else table for table in every]
 
     @property
-    def published_table(self) -> str:
-        return self.published.table or self.name
+    def published_names(self) -> tuple[str, ...]:
+        return tuple(each.table or self.name for each in self.published)
+
+    def published_tables(self, published: PublishedNumbers) -> list[tuple[PublishedSpec, PublishedTable]]:
+        """Return the papers' tables that this table shows, each once with its names of rows and columns."""
+        found: dict[tuple[str, str], tuple[PublishedSpec, PublishedTable]] = {}
+        for spec in self.published:
+            for table in published.find(spec.table or self.name):
+                found.setdefault((table.paper, table.name), (spec, table))
+        return list(found.values())
 
     def named_metrics(self) -> Iterator[KeyFault]:
         yield from super().named_metrics()
@@ -118,12 +130,20 @@ class CellsTable(SpreadTable):
             baseline = {
                 name: find_levels(level, known.get(name, ())) for name, level in self.baseline.items()
             }
-        rows = {find_levels(name, row_texts): their for name, their in published.rows.items()}
-        columns = {column_text(name, column_texts): their for name, their in published.columns.items()}
-        published = published.model_copy(update={"rows": rows, "columns": columns})
+        published = tuple(
+            each.model_copy(
+                update={
+                    "rows": {find_levels(name, row_texts): their for name, their in each.rows.items()},
+                    "columns": {
+                        column_text(name, column_texts): their for name, their in each.columns.items()
+                    },
+                }
+            )
+            for each in self.published
+        )
         return found.model_copy(update={"baseline": baseline, "published": published})
 
-    def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
+    def faults(self, design: Design, published: PublishedNumbers) -> list[KeyFault]:
         """Return the faults of this table's keys in a study. Levels that overrides removed are no faults."""
         factors = design.known_levels
         faults = [*_factor_faults(self, factors), *select_faults(self.select, factors)]
@@ -141,7 +161,7 @@ class CellsTable(SpreadTable):
         if known and self.baseline is not None:
             message = level_name_fault(self.baseline, levels[self.rows], self.rows)
             faults += [(("baseline",), message)] if message else []
-        return [*faults, *_metric_faults(self), *_published_faults(self, factors, paper)]
+        return [*faults, *_metric_faults(self), *_published_faults(self, factors, published)]
 
 
 def _factor_faults(spec: CellsTable, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
@@ -181,7 +201,7 @@ def _metric_faults(spec: CellsTable) -> Iterator[KeyFault]:
 
 
 def _published_faults(
-    spec: CellsTable, factors: Mapping[str, tuple[Level, ...]], paper: str | None
+    spec: CellsTable, factors: Mapping[str, tuple[Level, ...]], published: PublishedNumbers
 ) -> Iterator[KeyFault]:
     """Yield a fault if `published` names an unknown table, or a row or column that does not exist.
 
@@ -189,29 +209,32 @@ def _published_faults(
     The published table must exist if the keys name rows or columns. Names of rows and columns are checked
     only if the table is known.
     """
-    if spec.published.table is None and not spec.published.rows and not spec.published.columns:
-        return
-    tables = {name: table for (known, name), table in published_tables().items() if known == paper}
-    yield from published_faults(spec.published_table, paper)
-    if spec.published_table not in tables or spec.rows not in factors:
-        return
-    table, columns = tables[spec.published_table], list(spec.value)
+    columns = list(spec.value)
     if spec.columns is not None and spec.columns in factors:
         texts = [level_text(level) for level in factors[spec.columns]]
         columns += [*texts, *(f"{name}:{text}" for name in spec.value for text in texts)]
-    rows = list(map(level_text, factors[spec.rows]))
-    sides = (
-        ("row", spec.published.rows, rows, table.rows),
-        ("column", spec.published.columns, columns, table.columns),
-    )
-    for side, names, ours, theirs in sides:
-        for our, their in names.items():
-            path = ("published", f"{side}s", our)
-            if our not in ours:
-                yield path, f"no {side} '{our}'{nearest_hint(our, ours)}"
-            if their not in theirs:
-                unknown = f"{table.paper} {table.name} has no {side} '{their}'"
-                yield path, unknown + nearest_hint(their, theirs)
+    rows = list(map(level_text, factors.get(spec.rows, ())))
+    for number, each in enumerate(spec.published):
+        if each.table is None and not each.rows and not each.columns:
+            continue
+        at: KeyPath = ("published",) if len(spec.published) == 1 else ("published", number)
+        name = each.table or spec.name
+        yield from ((at, message) for message in published.faults(name))
+        tables = published.find(name)
+        if not tables or spec.rows not in factors:
+            continue
+        title = listed([table.title for table in tables])
+        sides = (
+            ("row", each.rows, rows, [row for table in tables for row in table.rows]),
+            ("column", each.columns, columns, [column for table in tables for column in table.columns]),
+        )
+        for side, names, ours, theirs in sides:
+            for our, their in names.items():
+                path = (*at, f"{side}s", our)
+                if our not in ours:
+                    yield path, f"no {side} '{our}'{nearest_hint(our, ours)}"
+                if their not in theirs:
+                    yield path, f"{title} has no {side} '{their}'{nearest_hint(their, theirs)}"
 
 
 class SpeedupTable(TableKind):
@@ -225,7 +248,7 @@ class SpeedupTable(TableKind):
     value: NonEmptyNames
     """a target, as `flops_to[dev_loss <= 1.5]`, or a list of them, side by side"""
 
-    def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
+    def faults(self, design: Design, published: PublishedNumbers) -> list[KeyFault]:
         factors = design.known_levels
         faults = [
             *factor_faults([(("rows",), self.rows)], factors, {}),

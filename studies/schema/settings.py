@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
 
-from ...errors import nearest_hint
 from ...grammar import BuildSettings, Expression, ModelConfig, Recipe, parse
 from ...plugins import Registry
 from ..catalog.optimisers import OptimizerSettings, OwnScheduleSettings, ScheduleSettings
-from ..catalog.published import published_tables
 from ..catalog.tasks import READ_TASK, SizeChoice, TaskSettings
 from ..catalog.tasks.algorithmic import Length
 from ..catalog.train_parts import Callback, LossTerm
@@ -341,7 +339,9 @@ class StudySettings(StrictModel, table="study"):
     title: str
     """the question of the study, on one line"""
     paper: str | None = None
-    """the paper whose published numbers are shown next to the study's own"""
+    """the paper whose published numbers are shown next to the study's own; any name with `published`"""
+    published: Names = ()
+    """a CSV file of published numbers, or a list of them, relative to this file; a `[[table]]` shows them"""
     plugins: Names = ()
     """plug-ins that the study needs: names of installed ones such as `fla`, or files relative to this file"""
     small: bool = False
@@ -374,15 +374,6 @@ class StudySettings(StrictModel, table="study"):
     limits: Annotated[dict[str, str], AfterValidator(check_limits)] = Field(default={})
     """limits on models by cost, such as `"<= 1e6"`; larger cells and search points are not run; a search also
     learns to respect limits on metrics and on costs of trainings"""
-
-    @field_validator("paper")
-    @classmethod
-    def _known_paper(cls, paper: str | None) -> str | None:
-        known = {each for each, _ in published_tables()}
-        if paper is not None and paper not in known:
-            near = nearest_hint(paper, known)
-            raise ValueError(f"unknown paper '{paper}'{near}; for any other paper, leave out this key")
-        return paper
 
     @property
     def bounds(self) -> tuple[Limit, ...]:

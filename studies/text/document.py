@@ -66,6 +66,10 @@ class Document:
         prefix = path_prefix(path[:-1] if key else path)
         message = (f"{prefix.removesuffix(': ').rstrip()}{verb} " if verb else prefix) + message
         name = ".".join(part for part in path if isinstance(part, str))
+        for depth in range(len(path)):  # a value alone stands for a list of it
+            if path[depth] == 0 and path[:depth] in self.places and path[: depth + 1] not in self.places:
+                path = (*path[:depth], *path[depth + 1 :])
+                break
         while path and path not in self.places:
             path = path[:-1]
         if not path:

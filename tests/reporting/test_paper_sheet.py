@@ -85,7 +85,7 @@ def test_growth_of_cost_with_the_length_is_decided_without_a_trial(tmp_path):
 
 def test_an_unknown_paper_is_refused_with_the_nearest():
     with pytest.raises(
-        TableError, match="unknown paper 'negative-eigenvalue'; nearest: negative-eigenvalues"
+        TableError, match="no published numbers of 'negative-eigenvalue'; nearest: negative-eigenvalues"
     ):
         paper_sheet("negative-eigenvalue", COMMITTED)
     assert PAPER in papers()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from ....errors import replace_unprintable
-from ..table import Cell, Table
+from ..table import Cell, PublishedLine, Table
 
 STYLE = """\
 <style>
@@ -74,10 +74,13 @@ def _cell(cell: Cell) -> str:
     ours = f"<strong>{escape(cell.full_text)}</strong>" if cell.best else escape(cell.full_text)
     if cell.marks:
         ours += f"<sup>{','.join(cell.marks)}</sup>"
-    published = ""
-    if cell.published and cell.published_text:
-        title = f' title="{escape(cell.published.note)}"' if cell.published.note else ""
-        small = f'<small class="published"{title}>{escape(cell.published_text)}</small>'
-        published = f"<br>{small}" if ours else small
+    parts = [ours, *map(_published, cell.lines_below)]
     classes = f"{cell.status} best" if cell.best else f"{cell.status}"
-    return f'<td class="{classes}">{ours}{published}</td>'
+    return f'<td class="{classes}">{"<br>".join(filter(None, parts))}</td>'
+
+
+def _published(line: PublishedLine) -> str:
+    told = "; ".join(filter(None, (line.number.source, line.number.note)))
+    title = f' title="{escape(told)}"' if told else ""
+    marks = f"<sup>{','.join(line.marks)}</sup>" if line.marks else ""
+    return f'<small class="published"{title}>{escape(line.text)}{marks}</small>'

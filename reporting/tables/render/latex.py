@@ -16,7 +16,7 @@ from itertools import accumulate
 from ....errors import replace_unprintable
 from ....studies.catalog.metrics import METRICS_AND_COSTS, metric_family
 from ....studies.presentation.metric_words import spelled_out
-from ..table import Cell, Table
+from ..table import Cell, PublishedLine, Table
 
 MAX_COLUMN_TEXT = 55
 """The maximum number of characters in a row of a table that fits one of two columns in small type."""
@@ -191,19 +191,26 @@ def _aligned_side(column: Sequence[Cell]) -> str:
 def _row(name: str, cells: Sequence[Cell], spans: Sequence[int], *, aligned: bool) -> list[str]:
     """Return the LaTeX lines of a table row.
 
-    The study's numbers are in the first line, the paper's in the second. A line without numbers is left out.
+    The study's numbers are in the first line, and those of each paper below. A line without numbers is left
+    out.
     """
     ours = " & ".join(_ours(cell, span, aligned=aligned) for cell, span in zip(cells, spans, strict=True))
-    small = (
-        rf"{{\scriptsize {escape(cell.published_text)}}}" if cell.published_text else "" for cell in cells
-    )
-    theirs = " & ".join(_head(text, span, aligned=aligned) for text, span in zip(small, spans, strict=True))
-    published = rf"{theirs} \\ \addlinespace"
-    if not any(cell.published_text for cell in cells):
-        return [rf"    {name} & {ours} \\"]
-    if not any(cell.full_text or cell.marks for cell in cells):
-        return [rf"    {name} & {published}"]
-    return [rf"    {name} & {ours} \\", rf"    & {published}"]
+    lines = [f"& {ours}"] if any(cell.full_text or cell.marks for cell in cells) else []
+    for number in range(max(len(cell.lines_below) for cell in cells)):
+        below = [each.lines_below[number : number + 1] for each in cells]
+        texts = [_published(*each) if each else "" for each in below]
+        theirs = (_head(text, span, aligned=aligned) for text, span in zip(texts, spans, strict=True))
+        lines.append(f"& {' & '.join(theirs)}")
+    names = [f"{name} ", *[""] * len(lines)]
+    rows = [rf"    {first}{line} \\" for first, line in zip(names, lines or [f"& {ours}"], strict=False)]
+    if any(cell.lines_below for cell in cells):
+        rows[-1] += r" \addlinespace"
+    return rows
+
+
+def _published(line: PublishedLine) -> str:
+    marks = rf"\textsuperscript{{{','.join(line.marks)}}}" if line.marks else ""
+    return rf"{{\scriptsize {escape(line.text)}{marks}}}"
 
 
 def _head(text: str, span: int, *, aligned: bool) -> str:

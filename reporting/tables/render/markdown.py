@@ -57,8 +57,11 @@ def _cell(cell: Cell) -> str:
     ours = f"**{text}**" if cell.best else text
     if cell.marks:
         ours += f"<sup>{','.join(cell.marks)}</sup>"
-    published = f"<sub>{escape(cell.published_text)}</sub>" if cell.published_text else ""
-    return "<br>".join(part for part in (ours, published) if part)
+    published = (
+        f"<sub>{escape(line.text)}</sub>" + (f"<sup>{','.join(line.marks)}</sup>" if line.marks else "")
+        for line in cell.lines_below
+    )
+    return "<br>".join(part for part in (ours, *published) if part)
 
 
 def escape(text: str) -> str:

@@ -27,12 +27,15 @@ def _daggers(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextColumn:
-    """The texts of a table column, padded to one width: `ours` are measured, the others `published`."""
+    """The texts of a table column, padded to one width: `ours` are measured, the others `published`.
+
+    A cell may have several published numbers, each on a line.
+    """
 
     width: int
     head: str
     ours: tuple[str, ...]
-    published: tuple[str, ...]
+    published: tuple[tuple[str, ...], ...]
     headings: tuple[str, ...]  # headings above the column, the outermost first
 
 
@@ -91,20 +94,30 @@ def _body(table: Table, width: int, *, ansi: bool) -> list[str]:
 
 def _column(head: str, cells: Sequence[Cell], headings: tuple[str, ...], *, ansi: bool) -> TextColumn:
     texts = _texts(cells)
-    published = [cell.published_text for cell in cells]
+    published = [
+        [(line.text, f" {','.join(line.marks)}" if line.marks else "") for line in cell.lines_below]
+        for cell in cells
+    ]
     star = " " if ansi else "*"
     marks = [
         (star if cell.best else "") + (" " + ",".join(cell.marks) if cell.marks else "") for cell in cells
     ]
-    left, right = int(any(cell.best for cell in cells)), max(map(len, marks), default=0)
-    body = max(map(len, (head, *texts, *published)))
+    every = [line for lines in published for line in lines]
+    left, right = int(any(cell.best for cell in cells)), max(map(len, (*marks, *(mark for _, mark in every))))
+    body = max(map(len, (head, *texts, *(text for text, _ in every))))
     ours = []
     for cell, text, mark in zip(cells, texts, marks, strict=True):
         bare = text.rstrip()
         shown = star + _ansi(bare, 1, ansi=ansi) if cell.best else bare
         space = " " * (left + body - len(text) - cell.best)
         ours.append(space + shown + f"{mark:<{right + len(text) - len(bare)}}")
-    faint = [" " * (left + body - len(text)) + _ansi(text, 2, ansi=ansi) + " " * right for text in published]
+    faint = [
+        tuple(
+            " " * (left + body - len(text)) + _ansi(text, 2, ansi=ansi) + f"{mark:<{right}}"
+            for text, mark in lines
+        )
+        for lines in published
+    ]
     return TextColumn(
         width=left + body + right,
         head=" " * left + f"{head:>{body}}" + " " * right,
@@ -198,10 +211,16 @@ def _lines(table: Table, names: Sequence[str], name_width: int, block: Sequence[
         if heading:
             yield line(heading)
         for row in numbers:
-            ours, published = (
-                [getattr(column, kind)[row] for column in block] for kind in ("ours", "published")
-            )
-            shown = [texts for texts in (ours, published) if any(text.strip() for text in texts)]
+            ours, below = [column.ours[row] for column in block], [column.published[row] for column in block]
+            blank = [" " * column.width for column in block]
+            published = [
+                [
+                    lines[number] if number < len(lines) else empty
+                    for lines, empty in zip(below, blank, strict=True)
+                ]
+                for number in range(max(map(len, below)))
+            ]
+            shown = [texts for texts in (ours, *published) if any(text.strip() for text in texts)]
             first, *others = shown or [ours]
             yield line(names[row], first)
             yield from (line("", texts) for texts in others)

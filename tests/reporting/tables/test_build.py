@@ -15,7 +15,7 @@ from activemem.reporting import Table, TableError, Verdict
 from activemem.reporting.claims.check import check_claims
 from activemem.reporting.kinds import build_table
 from activemem.reporting.statistics.estimates import Estimate
-from activemem.reporting.tables.table import Cell, CellStatus, Footnote
+from activemem.reporting.tables.table import Cell, CellStatus, Footnote, PublishedLine
 from activemem.storage import Store
 from activemem.storage.rows import trial_frame
 from activemem.studies import find_points
@@ -54,8 +54,12 @@ def test_a_cell_has_mean_sample_deviation_and_count_of_its_seeds(made: Table) ->
         text="30.0",
         spread="10.0",
         best=True,
-        published=PublishedNumber(value=20.7, text="20.7", unit="tokens", note="mean of 3 runs"),
-        published_text="20.7",
+        published_lines=(
+            PublishedLine(
+                number=PublishedNumber(value=20.7, text="20.7", unit="tokens", n=3),
+                text="20.7",
+            ),
+        ),
     )
 
 

@@ -34,13 +34,13 @@ def test_a_number_keeps_the_digits_that_the_paper_prints() -> None:
         "reverse_copy_bigrams", "theta_vs_luong:luong_inputs"
     ]
     assert found == PublishedNumber(
-        value=1.0, text="1.00", unit="fraction", note="std 0.00 over 10 trainings"
+        value=1.0, text="1.00", unit="fraction", spread="0.00", spread_is="sd", n=10
     )
 
 
 def test_a_number_that_the_paper_only_describes_has_no_value() -> None:
     found = published_tables()["extended-neural-gpu", "table1"].cells["neural_gpu", "bleu"]
-    assert found == PublishedNumber(value=None, text="", unit="bleu", note="printed as below 5")
+    assert found == PublishedNumber(value=None, text="below 5", unit="bleu")
 
 
 def test_a_number_that_the_paper_prints_in_millions_keeps_its_letter() -> None:

@@ -202,7 +202,7 @@ def test_columns_are_parted_at_their_headings_and_evenly(tables: dict[str, Table
         rows=("a",),
         columns=("one", "two", "three", "four") * 2,
         column_headings=(("x",) * 4 + ("y",) * 4,),
-        cells=((replace(first, text="12345678", marks=(), best=False, spread="", published_text=""),) * 8,),
+        cells=((replace(first, text="12345678", marks=(), best=False, spread="", published_lines=()),) * 8,),
         groups=(),
         footnotes=(),
     )
