@@ -119,7 +119,7 @@ def paper_words(match: PublishedMatch) -> str:
     """
     if not (shown := match.numbers):
         return ""
-    spreads = {number.spread_words for number in shown if number.spread_words}
+    spreads = {number.spread_words for number in shown if number.spread}
     sources = {number.source for number in shown if number.source}
     told = "; ".join(each.pop() for each in (spreads, sources) if len(each) == 1)
     return f"{match.paper.title} ({told})" if told else match.paper.title

@@ -80,7 +80,6 @@ def _cell(cell: Cell) -> str:
 
 
 def _published(line: PublishedLine) -> str:
-    told = "; ".join(filter(None, (line.number.source, line.number.note)))
-    title = f' title="{escape(told)}"' if told else ""
+    title = f' title="{escape(line.number.remark)}"' if line.number.remark else ""
     marks = f"<sup>{','.join(line.marks)}</sup>" if line.marks else ""
     return f'<small class="published"{title}>{escape(line.text)}{marks}</small>'

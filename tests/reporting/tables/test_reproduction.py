@@ -18,7 +18,7 @@ NOISE = stats.t.ppf(0.975, 2) * 1.0 * math.sqrt(1 / 3 + 1)  # of three runs with
 
 
 def table(*columns, spread="sd", metric="max_length"):
-    """Return a table of columns, each a list of (our values, the printed text, fields of the printed number)."""
+    """Return a table of columns, each a list of (our values, the printed text, its fields)."""
     rows = [
         tuple(
             Cell(
