@@ -67,7 +67,9 @@ def study_schema() -> dict[str, Any]:
             whole["properties"] |= each["properties"]
         properties[name] = {"type": "array", "items": whole} if table.is_list else whole
     papers = sorted({paper for paper, _ in published_tables()})
-    properties["study"]["properties"]["paper"] |= {"anyOf": [{"enum": papers}, {"type": "null"}]}
+    # a file of published numbers may be of any paper
+    known = {"properties": {"paper": {"enum": [*papers, None]}}}
+    properties["study"] |= {"if": {"required": ["published"]}, "else": known}
     task = _part(READ_TASK, definitions, holes=True)
     properties |= {
         "task": {"anyOf": [task, {"type": "array", "items": {"anyOf": [task, *_short_names(READ_TASK)]}}]},

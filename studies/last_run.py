@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -72,7 +73,7 @@ def load_last_run(
         _check_sections(found, store, reads, quiet=quiet)
         return found
     files = [file for file in (Path(f"{name}.toml"), (folder or Path()) / f"{name}.toml") if file.is_file()]
-    changed = next((file for file in files if _has_changed(file, record["text"])), None)
+    changed = next((found for file in files if (found := _changed_file(file, record))), None)
     if files and changed is None:  # the user's own file, which may name files of plug-ins
         load_plugins(Diagnostics(read_document(files[0])), files[0].parent)
     try:
@@ -121,17 +122,30 @@ def _missing_data_hint(path: Path, store: Store) -> str:
     return ""
 
 
-def _has_changed(path: Path, text: str) -> bool:
-    """Return whether the study file at `path` has another text."""
+def _changed_file(path: Path, record: Mapping[str, Any]) -> Path | None:
+    """Return the study file at `path`, or a file of published numbers that it names, if it has changed."""
     try:
-        return read_document(path).text != text
+        if read_document(path).text != record["text"]:
+            return path
     except (OSError, StudyError):  # nobody can read the changed file as a study
-        return True
+        return path
+    for name, text in record.get("published", {}).items():
+        own = path.parent / name
+        with suppress(OSError):  # a missing file does not matter: its text is here
+            if own.read_bytes() != text.encode():
+                return own
+    return None
 
 
 @cache
 def _note_change(file: Path, ran: str | None) -> None:
     """Log that the last run is shown, not this file. It has changed only if it is the file that ran."""
+    if file.suffix != ".toml":
+        _log.warning(
+            "%s has changed since the study's last run, which is shown; for the file, give the study's path",
+            file,
+        )
+        return
     if ran is not None and Path(ran).absolute() == file.absolute():
         why = "has changed since its last run, which is shown"
     else:

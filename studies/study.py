@@ -427,11 +427,11 @@ def _check_published(
     """Return the published numbers that the study can show, and report a paper that has none."""
     found = own_numbers({}, paper)[0] if published is None else published
     known = {each.paper for each in (published_tables().values() if published is None else found.tables)}
-    has_faults = any(fault.key == "study.published" for fault in diagnostics.faults)
-    if paper is not None and paper not in known and not has_faults:
+    if paper is not None and paper not in known and not found.has_faults:
         way = 'for any other paper, add published = "FILE.csv" with its numbers, or leave out this key'
         way = way if published is None else f"the files in published have numbers of {listed(sorted(known))}"
         diagnostics.report(("study", "paper"), f"unknown paper '{paper}'{nearest_hint(paper, known)}; {way}")
+        return replace(found, has_faults=True)
     return found
 
 

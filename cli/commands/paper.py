@@ -21,7 +21,11 @@ app = typer.Typer(help="Compare results with a paper, or write your own paper.",
 @app.command()
 def show(
     paper: Annotated[
-        str | None, typer.Argument(metavar="PAPER", help="The name of a paper (omit it with --all).")
+        str | None,
+        typer.Argument(
+            metavar="PAPER",
+            help="The name of a paper, or a CSV file of published numbers (omit it with --all).",
+        ),
     ] = None,
     *,
     all_papers: Annotated[bool, typer.Option("--all", help="Show all papers.")] = False,
@@ -61,6 +65,8 @@ def show(
         print_stdout("\n".join(format_sheet(each, output_width(), tables=tables) for each in sheets))
     if not any(study.done for each in sheets for study in each.studies):
         committed = other_results(store, file=next(iter(shipped_studies().values())))
+        if paper is not None and paper.endswith(".csv"):
+            committed = f": [study] published = {paper!r} in a study file shows its numbers".replace("'", '"')
         print_stderr(f"no trial of {paper or 'a paper'} has ended in {store.absolute_place}{committed}")
 
 

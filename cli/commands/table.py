@@ -43,7 +43,8 @@ def render(
         typer.Option(
             "--paper",
             metavar="PAPER",
-            help="Without a STUDY: show all numbers of this paper next to the measured ones.",
+            help="Without a STUDY: show all numbers of this paper, or of a CSV file of published "
+            "numbers, next to the measured ones.",
         ),
     ] = None,
     notes: Annotated[

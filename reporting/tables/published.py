@@ -12,7 +12,7 @@ from functools import cache
 from logging import getLogger
 from typing import TYPE_CHECKING
 
-from ...errors import nearest_hint
+from ...errors import nearest
 from ...studies.catalog.metrics import with_sign
 from ...studies.catalog.published import (
     PublishedMatch,
@@ -88,7 +88,8 @@ def unmatched_sentences(match: PublishedMatch, rows: Sequence[str], columns: Seq
     ):
         if left := [key for key in dict.fromkeys(keys) if key not in found]:
             matches = "match" if len(left) > 1 else "matches"
-            near = nearest_hint(left[0], ours) if len(left) == 1 else ""
+            found_near = nearest(left[0], ours) if len(left) == 1 else None
+            near = f"; nearest: {found_near}" if found_near else ""
             names = f"{side}{'s' * (len(left) > 1)} {_some(left)}"
             sentences.append(
                 f"{theirs.title}: {names} {matches} no {side} here{near}; ours are {_some(ours)}{_ADVICE}"

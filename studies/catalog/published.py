@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from ...errors import nearest_hint, printable, replace_unprintable
+from ...errors import nearest, nearest_hint, printable, replace_unprintable
 from ..text.units import listed
 from .metrics import Metric, metric_family
 
@@ -161,12 +161,14 @@ class PublishedTable:
 class PublishedNumbers:
     """The published tables that a study can show: those of its paper, and those in its own files.
 
-    `texts` has the text of each of these files, by its name in the study file.
+    `texts` has the text of each of these files, by its name in the study file. With faults of `paper` or of a
+    file, which are reported, further tables may be missing.
     """
 
     paper: str | None = None
     tables: tuple[PublishedTable, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict[str, str])
+    has_faults: bool = False
 
     def find(self, name: str) -> tuple[PublishedTable, ...]:
         """Return the tables with a name, of any paper; or the one table that is named `PAPER:TABLE`."""
@@ -175,7 +177,7 @@ class PublishedNumbers:
 
     def faults(self, name: str) -> Iterator[str]:
         """Yield a fault if there is no table with this name."""
-        if self.find(name):
+        if self.has_faults or self.find(name):
             return
         several = len({each.paper for each in self.tables}) > 1
         known = [f"{each.paper}:{each.name}" if several else each.name for each in self.tables]
@@ -298,12 +300,16 @@ def _header_faults(header: Sequence[str]) -> Iterator[str]:
     if len(header) == 1 and (sign := next((each for each in ";\t" if each in header[0]), None)):
         yield f"expected columns separated by commas, got {'tabs' if sign == chr(9) else 'semicolons'}"
         return
+    if not set(known).intersection(header):
+        got = printable(",".join(header)[:40])
+        yield f"expected a first line with the columns {', '.join(_NEEDED)}, got '{got}'"
+        return
     for number, name in enumerate(header):
         if name in header[:number]:
             yield f"the column '{printable(name)}' is there twice"
         elif name not in known:
             left = [each for each in known if each not in header]
-            near = nearest_hint(name, left)
+            near = f"; nearest: {found}" if (found := nearest(name, left)) else ""
             yield f"unknown column '{printable(name[:40])}'{near}; known: {', '.join(known)}"
     if missing := [name for name in _NEEDED if name not in header]:
         yield f"missing column{'s' * (len(missing) > 1)} {listed(missing)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from ..catalog.datasets import CorpusError
@@ -74,4 +75,4 @@ def _numbers(diagnostics: Diagnostics, texts: Mapping[str, str]) -> PublishedNum
     for name, wrong in faults.items():
         for fault in wrong:
             diagnostics.report(named[name], f"{name}: {fault}")
-    return found
+    return replace(found, has_faults=any(faults.values()) or named.keys() != texts.keys())
