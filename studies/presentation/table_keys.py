@@ -70,8 +70,8 @@ class CellsTable(SpreadTable):
     """the factor whose levels are columns (default: the metrics are the columns)"""
     value: NonEmptyNames
     """a metric or a cost, or a list of them, shown side by side"""
-    published: Annotated[tuple[PublishedSpec, ...], Field(strict=False)] = (PublishedSpec(),)
-    """the papers' table by name, or a table with these keys, or a list of them; a number is below its cell"""
+    published: Annotated[tuple[PublishedSpec, ...], Field(strict=False)] = ()
+    """the papers' table by name, or a table with these keys, or a list of them (default: by this name)"""
     bold: Literal["tested", "best"] = "tested"
     """what is bold: `"tested"`, the best value of several seeds, where ≈ marks values that a test cannot tell
     from it; `"best"`, all values that are printed like the best, without a test"""
@@ -101,12 +101,12 @@ class CellsTable(SpreadTable):
 
     @property
     def published_names(self) -> tuple[str, ...]:
-        return tuple(each.table or self.name for each in self.published)
+        return tuple(each.table or self.name for each in self.published or (PublishedSpec(),))
 
     def published_tables(self, published: PublishedNumbers) -> list[tuple[PublishedSpec, PublishedTable]]:
         """Return the papers' tables that this table shows, each once with its names of rows and columns."""
         found: dict[tuple[str, str], tuple[PublishedSpec, PublishedTable]] = {}
-        for spec in self.published:
+        for spec in self.published or (PublishedSpec(),):
             for table in published.find(spec.table or self.name):
                 found.setdefault((table.paper, table.name), (spec, table))
         return list(found.values())

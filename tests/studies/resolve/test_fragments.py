@@ -68,7 +68,7 @@ def test_an_override_may_leave_fragments_unused_and_a_file_may_not():
 def test_names_of_published_columns_stay_when_an_override_takes_their_levels_away():
     study = load_study("memory-degradation", ['factors.model=["{luong}", "{bahdanau}"]'])
     assert len(study.trials) == 160
-    assert "theta[luong]:{luong_inputs}" in study.tables[0].published.columns
+    assert "theta[luong]:{luong_inputs}" in study.tables[0].published[0].columns
 
 
 def test_a_fragment_may_hold_search_dimensions():
