@@ -14,7 +14,7 @@ from activemem.tracking.importance import dimension_importances
 from activemem.tracking.search_export import export_search
 
 from ..reporting.conftest import made_row
-from ..studies.planning.test_plan import keep
+from ..studies.test_plan import keep
 from ..study_texts import SEARCH_OF_RUNGS, study_text
 
 COMMITTED = Path(__file__).parents[2] / "studies" / "results"

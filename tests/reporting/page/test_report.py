@@ -11,7 +11,7 @@ from activemem import load_study
 from activemem.reporting.page import leading_comment, report
 from activemem.storage import Store, TrialRow
 
-from ...studies.planning.test_plan import keep
+from ...studies.test_plan import keep
 from ...study_texts import study_text
 from ..conftest import made_row
 

@@ -7,7 +7,7 @@ import pytest
 from activemem import load_study
 from activemem.storage import Store
 
-from ...studies.planning.test_plan import keep
+from ...studies.test_plan import keep
 from ...study_texts import study_text
 
 SEARCH = study_text(

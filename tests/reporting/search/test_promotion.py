@@ -8,7 +8,7 @@ from activemem import StudyError, StudyResults, load_study
 from activemem.reporting.search.promotion import PromotionError
 from activemem.storage import Store
 
-from ...studies.planning.test_plan import keep
+from ...studies.test_plan import keep
 from ...study_texts import SEARCH_OF_RUNGS, replaced, study_text
 from .conftest import CONV, POINTS, SEARCH, WITH_BASELINE, fill_search
 

@@ -14,7 +14,7 @@ from activemem.storage import Store
 from activemem.studies import make_plan, study_status
 
 from ....quick_cases import one_in
-from ....studies.planning.test_plan import keep
+from ....studies.test_plan import keep
 from ....study_texts import study_text
 from .test_optuna_search import points, run
 
