@@ -10,7 +10,7 @@ from activemem.studies import find_points, make_plan
 from activemem.studies.planning.reused_trials import reusable_outcomes
 
 from ...study_texts import replaced, study_text
-from ..planning.test_plan import keep
+from ..test_plan import keep
 
 SEARCH = study_text(
     study={"baseline": {"k": 5}, "baseline_seeds": 3},

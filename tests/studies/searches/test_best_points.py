@@ -11,7 +11,7 @@ from activemem.studies.planning.status import study_outcomes
 from activemem.studies.searches.points import comparison_note
 
 from ...study_texts import replaced, study_text
-from ..planning.test_plan import keep
+from ..test_plan import keep
 
 SEARCH = study_text(
     model={"recipe": "choice(sa, conv(k=integer(2, 9))) >> ff(8)"},

@@ -9,7 +9,7 @@ from activemem.studies.planning.final_values import ValueStatus
 from activemem.studies.searches.words import left_out, over_limit_sentence
 
 from ...study_texts import replaced, study_text
-from ..planning.test_plan import keep
+from ..test_plan import keep
 
 SEARCH = study_text(
     model={"recipe": "conv(k=integer(2, 9)) >> ff(8)"},
