@@ -31,6 +31,8 @@ from .grammar.positions import PluginPosition as PluginPosition
 from .grammar.positions import register_position as register_position
 from .plugins import PluginError as PluginError
 from .plugins import load_plugin as load_plugin
+from .reporting.judged_runs import JudgedRuns as JudgedRuns
+from .reporting.judged_runs import judge as judge
 from .reporting.plugin_kinds import FigureContent as FigureContent
 from .reporting.plugin_kinds import PluginFigure as PluginFigure
 from .reporting.plugin_kinds import PluginTable as PluginTable

@@ -204,6 +204,15 @@ PAGES: Mapping[str, JsonPage] = {
         claims=Sequence[ClaimResult],
         changes=Sequence[str],
     ),
+    "judge": _page(
+        "The tables and verdicts over runs of another program. `notes` say how the files were read, and what "
+        "the verdicts depend on. `cells` and `claims` are those of `table render` and `claim check`.",
+        study=str,
+        origin=str,
+        notes=Sequence[str],
+        cells=_Rows,
+        claims=Sequence[ClaimResult],
+    ),
     "paper show": _page("Results for one paper, or for every paper.", papers=Sequence[PaperSheet]),
     "paper build": _page(
         "The files of the user's own paper, and the numbers in its text by name.",

@@ -79,6 +79,8 @@ def observe(
     up to its last evaluation.
     """
     ids = [trial.id for trial in trials]
+    if study.runs is not None:
+        return study.runs.observe(study, ids, metric)
     found = trial_values(study.name, ids, outcomes, metric, metrics=metrics, begun=begun)
     found = found.with_columns(seed=pl.Series([trial.seed for trial in trials], dtype=pl.Int64))
     if metric in ANALYTIC_COSTS:

@@ -28,6 +28,7 @@ from ..studies.catalog.metrics import (
     metric_index,
 )
 from ..studies.catalog.tasks import GeneratedTask
+from ..studies.judged.runs import JUDGED
 from ..studies.planning.final_values import (
     BITS_PER_BYTE,
     DIVERGED,
@@ -178,6 +179,9 @@ def program_words(rows: pl.DataFrame) -> Iterator[str]:
     Versions of activemem come first, with their commits. If only some rows have one, the last is "no commit".
     """
     for version in rows["version"].unique().sort():
+        if version.startswith(JUDGED):
+            yield version
+            continue
         own = rows.filter(version=version)
         short = sorted(set(map(short_commit, own["commit"].drop_nulls().unique())))
         trained = own.filter(pl.col("device") != "")  # a trial that was pruned before has no device
@@ -195,13 +199,14 @@ def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
     kinds = sorted(known["arithmetic"].fill_null(0).unique()) if "arithmetic" in known.columns else []
     known = known.select("trial", *shown)
     count = f"{len(known)}" if len(known) == len(trials) else f"{len(known)} of {len(trials)}"
-    parts = [f"{count} trial{'' if len(trials) == 1 else 's'}"]
-    parts.extend(program_words(known))
+    words = list(program_words(known))
+    noun = "run" if words and words[0].startswith(JUDGED) else "trial"
+    parts = [f"{count} {noun}{'' if len(trials) == 1 else 's'}", *words]
     if len(known):
         # a trial that was pruned before it trained has no device
-        if devices := ", ".join(known["device"].unique().sort()).removeprefix(", "):
+        if devices := ", ".join(known["device"].drop_nulls().unique().sort()).removeprefix(", "):
             parts.append(devices)
-        parts.extend(known.select(pl.col("finished").max().dt.strftime("%Y-%m-%d")).to_series())
+        parts.extend(known.select(pl.col("finished").max().dt.strftime("%Y-%m-%d")).to_series().drop_nulls())
     if len(kinds) > 1:
         parts.append(f"means over the arithmetic {' and '.join(map(str, kinds))} of the code")
     return one_line(" · ".join(parts))
@@ -344,7 +349,7 @@ def _left_out_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, list[Tri
     Its own come first. Other studies count that trained some of its trials. Seeds that only an override
     leaves out are the study's, as are those to add later.
     """
-    if study.search is not None:
+    if study.search is not None or study.runs is not None:
         return {}
     used = [*study.design.known_levels[SEED], *study.later_seeds]
     studies = [study.name, *study_outcomes(study, outcomes)["study"].unique()]

@@ -21,7 +21,7 @@ from ..studies.planning.status import StudyStatus, stored_outcomes, study_status
 from ..studies.planning.trials_to_run import select_trials
 from ..studies.presentation.kinds import ResultKeys
 from ..studies.schema.factors import one_line
-from ..studies.study import Study, overrides_fault
+from ..studies.study import Study, overrides_fault, study_fault
 from ..studies.text.document import parse_document
 from ..studies.text.errors import command_line
 from .snapshot import Snapshot
@@ -51,6 +51,7 @@ _CLAIM_SCHEMA = {
     "p": pl.Float64,
     "n": pl.Int64,
     "needed": pl.Int64,
+    "origin": pl.String,
 }
 
 
@@ -243,13 +244,7 @@ class StudyResults:
         is a number that the claim adds to a side: the test includes it, and the effect does not. If trainings
         ended before they reached a target, there is no `effect`, and only the ends that are known.
         """
-        rows = list[tuple[object, ...]]()
-        for each in self.check_claims():
-            one = each.deciding
-            low, high = one.interval or one.bounds or (None, None)
-            numbers = (one.effect, low, high, one.added, one.p, one.n, each.needed)
-            rows.append((each.spec.name, each.verdict_text, *numbers))
-        return pl.DataFrame(rows, _CLAIM_SCHEMA, orient="row")
+        return claims_frame(self.check_claims())
 
     @property
     def models(self) -> list[KeptModel]:
@@ -279,6 +274,17 @@ class StudyResults:
         return "\n".join(
             [head, *(each._repr_html_() for each in (self.tables() if self.study.tables else ()))]
         )
+
+
+def claims_frame(results: Sequence[ClaimResult]) -> pl.DataFrame:
+    """Return a frame with a row for each claim."""
+    rows = list[tuple[object, ...]]()
+    for each in results:
+        one = each.deciding
+        low, high = one.interval or one.bounds or (None, None)
+        numbers = (one.effect, low, high, one.added, one.p, one.n, each.needed)
+        rows.append((each.spec.name, each.verdict_text, *numbers, each.origin))
+    return pl.DataFrame(rows, _CLAIM_SCHEMA, orient="row")
 
 
 def _select_specs(
@@ -329,6 +335,7 @@ def open_study(
         overrides_fault(overrides),
     )
     store = open_store(results)
+    check_arguments(study_fault(study) if isinstance(study, Study) else None)
     if not isinstance(study, Study):
         study = load_last_run(None if study is None else str(study), store, overrides)
     return StudyResults(study, store)

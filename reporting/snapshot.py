@@ -7,7 +7,7 @@ show the same moment.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from ..studies.catalog.metrics import METRICS, metric_family, metric_index
 from ..studies.planning.status import StudyStatus, study_outcomes, study_status, unfinished_of
 from ..studies.planning.trials_to_run import own_costs
 from ..studies.study import Study
-from .outcomes import load_outcomes
+from .outcomes import load_outcomes, provenance
 
 if TYPE_CHECKING:
     from ..studies.claims.comparisons import Claim, Extrapolation
@@ -127,7 +127,9 @@ class Snapshot:
         """Return the verdict on each claim of the study file, with all of its comparisons."""
         from .claims.check import check_claims  # noqa: PLC0415 -- loaded where it is needed
 
-        return check_claims(self.study.with_later_seeds(), self.outcomes, self.claim_metrics)
+        origin = provenance(set(self.counted_outcomes["trial"]), self.outcomes)
+        found = check_claims(self.study.with_later_seeds(), self.outcomes, self.claim_metrics)
+        return tuple(replace(each, origin=origin) for each in found)
 
     def prediction(self, law: Extrapolation) -> Interval | None:
         """Predict the value of a larger model by a power law, with a 95 % interval; None if unknown.

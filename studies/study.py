@@ -44,6 +44,7 @@ from .text.units import listed, plural
 
 if TYPE_CHECKING:
     from .claims.comparisons import Claim, FittedSetting
+    from .judged.runs import Runs
     from .own_data.own_corpus import OwnCorpus
     from .presentation.kinds import CurveKind, TableKind
     from .resolve.search_source import SearchSource
@@ -66,7 +67,8 @@ class Study:
     same settings repeat their trial. `over_budget` has the trials that are not run because they exceed the
     limits, `added` further trials to run. `size_matches` has the sizes solved for equal costs, by trial.
     A `search` has none of these: its trials depend on results. Equal seeds of cells are compared with each
-    other if the study `pairs_seeds`, as all do that train.
+    other if the study `pairs_seeds`, as all do that train. `runs` of another program have no store: their
+    values are in this field.
     """
 
     header: StudySettings
@@ -84,6 +86,7 @@ class Study:
     size_matches: Mapping[str, SizeMatch] = field(default_factory=dict[str, SizeMatch])
     search: SearchSource | None = None
     pairs_seeds: bool = True
+    runs: Runs | None = None
 
     # several fields cannot be hashed; equal texts with equal overrides give equal studies
     def __hash__(self) -> int:
@@ -254,6 +257,7 @@ def load_trials(source: str | Path, overrides: Sequence[str] = (), *, with_secti
     else:
         document = read_document(find_study_file(source), overrides)
     diagnostics = Diagnostics(document)
+    _refuse_runs(diagnostics)
     load_plugins(diagnostics, document.path.parent if document.path else Path())
     corpus = None
     if _names_own_corpus(diagnostics):
@@ -269,7 +273,9 @@ def load_trials(source: str | Path, overrides: Sequence[str] = (), *, with_secti
 
 
 def study_fault(study: object) -> str | None:
-    """Return an error message for an argument that is not a study, else None."""
+    """Return an error message for an argument that is not a study with trials to train, else None."""
+    if isinstance(study, Study) and study.runs is not None:
+        return f"study {study.name}: {RUNS_ONLY}"
     return argument_fault("study", study, Study, "a Study, as load_study returns it")
 
 
@@ -319,6 +325,19 @@ def load_plugins(diagnostics: Diagnostics, folder: Path | None) -> None:
             load_plugin(located)
         except PluginError as error:
             diagnostics.report(("study", "plugins", index), str(error))
+
+
+def _refuse_runs(diagnostics: Diagnostics) -> None:
+    """Raise StudyError for a file with [runs], which trains nothing."""
+    if RUNS in diagnostics.data:
+        source = diagnostics.document.source
+        raise StudyError(source, [StudyFault(message=f"{RUNS_ONLY}: {command_line('judge', source)}")])
+
+
+RUNS = "runs"
+"""The table of a file that judges runs of another program, and trains nothing."""
+
+RUNS_ONLY = "runs of another program have tables, figures and claims, and never enter a store"
 
 
 def _names_own_corpus(diagnostics: Diagnostics) -> bool:
@@ -472,6 +491,7 @@ def read_size(diagnostics: Diagnostics) -> tuple[StudySettings, int]:
 
     Report faults.
     """
+    _refuse_runs(diagnostics)
     _check_tables(diagnostics)
     path = diagnostics.document.path
     load_plugins(diagnostics, None if path is None else path.parent)

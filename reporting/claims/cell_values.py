@@ -152,7 +152,9 @@ class CellResults:
         outcomes: pl.DataFrame,
         metrics: pl.DataFrame | None,
     ) -> None:
-        self.seeds, self.pairs_seeds = study.seeds, study.pairs_seeds
+        self.seeds, self.pairs_seeds, self._runs = study.seeds, study.pairs_seeds, study.runs
+        self.are_judged = study.runs is not None
+        self.tries = (study.runs.settings.tries if study.runs is not None else None) or 1
         self.looks = seeds_at_looks(study.seeds, study.later_seeds)
         self.counts, self.every = tuple(map(len, self.looks)), self.looks[-1]
         self.trials: dict[CellKey, dict[int, Trial]] = {}
@@ -184,6 +186,8 @@ class CellResults:
         return value if name == metric else math.log(value - self._smallest_step(name, trial) / 2)
 
     def _smallest_step(self, metric: str, trial: Trial | None) -> float:
+        if self._runs is not None:
+            return self._runs.steps[metric]
         if trial is None:
             return smallest_step(find_metric(metric), None, largest=self._largest[metric])
         per_epoch = self._per_epoch[metric].get(trial.id)
@@ -297,8 +301,8 @@ class CellResults:
         if metric.steps_with_curriculum:
             has_curriculum = first is not None and first.common.train.curriculum is not None
             highest = float(reachable_length(first.common)) if first and has_curriculum else math.inf
-        # seeds that are not paired belong to one cell each
-        for seed in self.every if self.pairs_seeds else trials:
+        # runs of another program have the seeds that they have, so that none is missing
+        for seed in trials if self._runs is not None or not self.pairs_seeds else self.every:
             trial = trials.get(seed)
             found = values[trial.id] if trial else TrialValue(None, unknown, None)
             if found.value is not None and found.status == ValueStatus.CENSORED:
@@ -314,7 +318,7 @@ class CellResults:
                 missing[seed] = found
         where = self.label(quantity.cell, quantity.metric)
         count = len(ends) + len(missing)
-        count = max(count, len(self.seeds)) if self.pairs_seeds else count
+        count = max(count, len(self.seeds)) if self._runs is None and self.pairs_seeds else count
         step = self._smallest_step(quantity.metric, first)
         return CellValues(
             quantity=quantity,
@@ -467,6 +471,8 @@ class ComparableCells:
     def words_for(self, claim: Claim) -> str:
         """Return which cells a claim's pooled variance is estimated from."""
         cells = "the claim's picked cells" if claim.spec.over else "all cells"
+        if self._results.are_judged:
+            return cells
         others = " and the levels that both sides share" if self._is_grid else ", whatever their other levels"
         sizes = " at the sizes that are compared" if self._ladder else ""
         return f"{cells}{sizes} with the same task{others}"

@@ -88,14 +88,16 @@ def checked_comparisons(
 
 def judge_claim(claim: Claim, checked: Sequence[CheckedComparison], study: Study) -> ClaimResult:
     """Judge a claim of a study by its comparisons."""
-    results, alpha, family = checked[0].results, 1 - claim.spec.level, claim.comparisons
-    counts = results.counts
+    results, family = checked[0].results, claim.comparisons
+    counts, alpha = results.counts, (1 - claim.spec.level) / results.tries
     smallest = [min(test.p for test in each.tests) for each in checked if not each.tests[0].is_certain]
     threshold = look_level(counts, hochberg_threshold([p_over_looks(counts, p) for p in smallest], alpha))
     level, own = 1 - threshold, [each.judge(threshold) for each in checked]
     judged = judge(claim.statement, dict(zip(family, own, strict=True)))
     tested = [one.test.p for one in own if not one.test.is_certain]
-    adjusted = iter(hochberg_adjusted([p_over_looks(counts, p) for p in tested]))
+    adjusted = (
+        min(1.0, results.tries * p) for p in hochberg_adjusted([p_over_looks(counts, p) for p in tested])
+    )
     findings = tuple(
         _finding(each, one, judged, label, level, p=None if one.test.is_certain else next(adjusted))
         for each, one, label in zip(checked, own, comparison_labels(claim).values(), strict=True)

@@ -251,6 +251,8 @@ def notes_on_test(
         easier = (
             "fewer epochs, or steps_to a value," if bound == "largest" else "an easier task or more epochs"
         )
+        if results.are_judged:
+            easier = "a harder test" if bound == "largest" else "an easier test"
         advice = f"; {easier} may show a difference" if is_open else ""
         what = f"all values of {plural(test.n, 'seed')} at the {bound} possible value{advice}"
         yield Note(where=label, what=what)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
@@ -151,7 +151,8 @@ class ClaimResult:
     which the claim is tested. `needed` is the number of seeds that would decide the claim; None if unknown,
     or if it is decided. `comparable_words` say which cells a pooled variance is estimated from. `small` marks
     a paper's claim that is tested by a smaller study. `fitted` are the settings that were chosen by the
-    results of a cell that the claim reads: it is then not confirmed, but "confirmed but fitted".
+    results of a cell that the claim reads: it is then not confirmed, but "confirmed but fitted". `origin`
+    says which code trained the study's trials, or that they were judged and not trained here.
     """
 
     spec: ClaimSpec
@@ -166,6 +167,7 @@ class ClaimResult:
     seeds: int
     comparable_words: str
     small: bool
+    origin: str = field(default="", compare=False)
 
     def __repr__(self) -> str:
         return f"<ClaimResult {self.spec.name!r}: {self.verdict_text}>"
@@ -210,7 +212,8 @@ class ClaimResult:
         seeds = f"{counted}{seeds_hint(finding, self.needed)}"
         head = f"{self.verdict_text.capitalize()} with {seeds}"
         parts = f"; {self.deciding_parts}" if self.deciding_parts else ""
-        return f"{head}: {self.spec.name}{parts}{effect}."
+        judged = f" Judged, {self.origin.partition('judged, ')[2]}." if "judged, " in self.origin else ""
+        return f"{head}: {self.spec.name}{parts}{effect}.{judged}"
 
 
 def seeds_hint(finding: ComparisonResult, needed: int | None, *, within: str = "within ±") -> str:

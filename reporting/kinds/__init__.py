@@ -56,6 +56,7 @@ def build_table(
         *stale_sentences(study, outcomes, [name for _, name in spec.named_metrics()]),
         unused_seeds_sentence(study, spec, outcomes),
         *table.remarks,
+        *(study.runs.sentences if study.runs is not None else ()),
     ]
     return replace(table, remarks=tuple(filter(None, remarks)))
 
@@ -76,7 +77,8 @@ def build_curve(
         raise CurveError(f"curve {spec.name}: {fault}")
     curve: Curve = _maker("curve", spec)(study, outcomes, metrics)
     sentences = stale_sentences(study, outcomes, [name for _, name in spec.named_metrics()])
-    return replace(curve, notes=(*curve.notes, *sentences))
+    judged = study.runs.sentences if study.runs is not None else ()
+    return replace(curve, notes=(*curve.notes, *sentences, *judged))
 
 
 def _maker(role: Role, spec: ResultKeys) -> Callable[..., Any]:

@@ -112,13 +112,15 @@ def _test_pairs(made: TableCells, metric: Metric, families: Iterable[Sequence[Ce
             each = differences_of_groups([tally.values for tally in cells.values()], numbered, step=step)
         known |= {pair: one for pair, one in zip(pairs, each, strict=True) if one is not None}
         found.append(each)
-    corrected = iter(holm_adjusted([each.p for each in known.values() if each.p is not None]))
+    tries = (made.study.runs.settings.tries if made.study.runs is not None else None) or 1
+    holm = holm_adjusted([each.p for each in known.values() if each.p is not None])
+    corrected = (min(1.0, tries * p) for p in holm)
     tested = {
         pair: TestedDifference(difference=each, p=None if each.p is None else next(corrected))
         for pair, each in known.items()
     }
     column = ColumnTests(metric=metric, tested=tested, families=len(found))
-    level = SIGNIFICANCE_LEVEL / max(1, column.tests)
+    level = SIGNIFICANCE_LEVEL / max(1, column.tests) / tries
     errors = {
         (each.error, each.degrees)
         for each in known.values()
@@ -317,12 +319,14 @@ def _average(
     for factor in counts if picks else ():
         counts[factor] = max(len({level_text(each[factor]) for each in pick.tried}) for pick in picks)
     seeds = 1 if SEED in (spec.rows, spec.columns) else len(selected_levels(spec.select, study.factors)[SEED])
+    seeds = seeds if study.runs is None else 1  # runs of another program have the seeds that they have
     if not tallies:
         return ""
     merged = spec.pick_by is not None  # a cell that waits has the trials of all levels
     known = sorted({seeds if merged and not tally.label else max(tally.trials, seeds) for tally in tallies})
-    over = "one seed" if known == [1] else f"{number_range(known)} seeds"
-    averaged = "" if over == "one seed" else f"mean {SPREADS[spec.spread]} of "
+    noun = "seed" if study.pairs_seeds else "run"
+    over = f"one {noun}" if known == [1] else f"{number_range(known)} {noun}s"
+    averaged = "" if known == [1] else f"mean {SPREADS[spec.spread]} of "
     best_of = ""
     if counts and spec.pick_by:
         first, *others = (f"{count} levels of {factor}" for factor, count in counts.items())

@@ -215,7 +215,8 @@ class Table:
         half of its width, before `low` and `high` are cut at the range of the metric. A censored cell has
         only `low`, below its unknown value. `p` is the corrected p of the difference. `picked` is null unless
         the cell is the best of several levels. A `tie` is not separable from the best of its
-        column. `published` has the paper's number in `unit`, and `note` the footnotes.
+        column. `published` has the paper's number in `unit`, `note` the footnotes, and `origin` the code
+        behind the values.
         """
         schema = {
             **dict.fromkeys(("row", "column"), pl.String),
@@ -234,6 +235,7 @@ class Table:
             "published": pl.Float64,
             "unit": pl.String,
             "note": pl.String,
+            "origin": pl.String,
         }
         records = [{name: record[name] for name in schema} for record in iter_records(self)]
         return pl.DataFrame(records, schema=schema, orient="row")
@@ -341,4 +343,5 @@ def iter_records(table: Table) -> Iterator[dict[str, object]]:
                 "published_text": published.text if published else None,
                 "unit": published.unit if published else None,
                 "note": "; ".join(notes[mark] for mark in cell.marks) or None,
+                "origin": table.provenance,
             }

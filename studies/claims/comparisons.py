@@ -266,7 +266,7 @@ def weighted_cells(comparison: Comparison) -> tuple[dict[Quantity, float], float
     weights, constant = dict[Quantity, float](), 0.0
     todo: list[tuple[float, Number]] = [*comparison.terms]
     while todo:
-        factor, number = todo.pop()
+        factor, number = todo.pop(0)
         match number:
             case Constant():
                 constant += factor * number.value

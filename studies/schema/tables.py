@@ -69,6 +69,10 @@ TABLES: Mapping[str, StudyTable] = {
     ),
     "table": StudyTable(summary="a table of results; the other keys depend on its `kind`", is_list=True),
     "curve": StudyTable(summary="a figure of results; the other keys depend on its `kind`", is_list=True),
+    "runs": StudyTable(
+        summary="runs that another program has trained, for `activemem judge`; such a file trains nothing",
+        classes=("judged.keys:RunsSettings",),
+    ),
     "claim": StudyTable(
         summary="a sentence about the results, and the statement that decides it",
         classes=("claims.comparisons:ClaimSpec",),

@@ -1,0 +1,228 @@
+"""A study whose cells are runs that another program has trained. It trains nothing, and has no store."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import polars as pl
+
+from ..catalog.metrics import METRICS
+from ..catalog.tasks import TaskSettings
+from ..claims.comparisons import weighted_cells
+from ..presentation.kinds import ResultKeys
+from ..presentation.table_keys import CellsTable
+from ..resolve.template import Template
+from ..resolve.trial import Kind, Trial
+from ..schema.factors import SEED
+from ..schema.settings import (
+    ModelSettings,
+    Names,
+    StudySettings,
+    TrainSettings,
+    TrialSettings,
+    find_design,
+)
+from ..sections import Sections
+from ..study import Study, load_plugins
+from ..text.document import Diagnostics, Document, parse_document
+from ..text.errors import StudyError
+from ..text.strict_model import StrictModel
+from .files import RunsError, read_runs
+from .keys import RunsSettings
+from .runs import Runs, find_runs
+
+_TABLES = ("study", "runs", "table", "curve", "claim")
+_KINDS = ("cells", "bar", "heat", "line", "pareto", "box")
+_OF_RUNS = ("box", "heat", "line", "pareto")
+"""The kinds of figures that look at single runs, of which a summary has none."""
+
+
+class JudgedHeader(StrictModel):
+    """`[study]` of a file with [runs]: the name of its results, and their question."""
+
+    name: str | None = None
+    title: str | None = None
+    plugins: Names = ()
+
+
+class _RunKind(Kind):
+    """The key of a cell of runs that were not trained here, of whose settings nothing is known."""
+
+    cell: str
+
+    @classmethod
+    def of_cell(cls, cell: str) -> _RunKind:
+        """Return the key of a cell, given as a text that tells it from all others."""
+        settings = TrialSettings.model_construct(model=_MODEL, task=_TASK, train=_TRAIN, seed=0, code={})
+        kind = super().__new__(cls, settings)
+        kind.cell = cell
+        return kind
+
+    def ids(self, seeds: Any) -> Iterator[tuple[int, str]]:  # noqa: ANN401 -- any iterable of seeds
+        for seed in seeds:
+            yield seed, hashlib.sha256(f"{self.cell} {seed}".encode()).hexdigest()[:16]
+
+
+class _NoTask(TaskSettings):
+    """The task of runs that were not trained here, of which nothing is known."""
+
+    interface: ClassVar[None] = None  # pyright: ignore -- nothing is built for it
+    epoch_scores: ClassVar[None] = None  # pyright: ignore -- nor measured
+
+
+_MODEL = ModelSettings.model_construct(recipe="")
+_TASK = _NoTask.model_construct(name="")
+_TRAIN = TrainSettings.model_construct(curriculum=None)
+
+
+def load_runs(document: Document, frame: pl.DataFrame | None = None) -> Study:
+    """Return the study of a file with [runs]; `frame` has the runs if there is no file of them.
+
+    Raise StudyError for faults of the file, and RunsError for runs that cannot be judged.
+    """
+    diagnostics = Diagnostics(document)
+    for name in document.data:
+        if name not in _TABLES:
+            message = f"a file with [runs] trains nothing: expected {', '.join(_TABLES)}, got '{name}'"
+            diagnostics.report((name,), message, key=True)
+    header = diagnostics.validate(JudgedHeader, ("study",), diagnostics.table("study"))
+    settings = diagnostics.validate(RunsSettings, ("runs",), diagnostics.table("runs"))
+    if diagnostics.faults or header is None or settings is None:
+        raise StudyError(document.source, diagnostics.faults)
+    folder = document.path.parent if document.path else Path()
+    load_plugins(diagnostics, folder)
+    runs = find_runs(settings, read_runs(settings, folder, frame))
+    with judged_metrics(runs):
+        return _study(diagnostics, header, runs)
+
+
+@contextmanager
+def judged_metrics(runs: Runs) -> Iterator[None]:
+    """Within this context, names of metrics mean those of these runs, and may be those of shipped ones."""
+    with ExitStack() as stack:
+        for name, metric in runs.metrics.items():
+            stack.enter_context(METRICS.replaced(name, metric))
+        yield
+
+
+def _study(diagnostics: Diagnostics, header: JudgedHeader, runs: Runs) -> Study:
+    name = (
+        header.name
+        or re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(runs.settings.file[0]).stem).strip("-.")
+        or "runs"
+    )
+    seeds = tuple(sorted({run.seed for run in runs.runs}))
+    grid = find_design("grid")
+    design = grid(
+        settings=StudySettings.model_fields["design"].default,
+        combined_factors={SEED: seeds},
+        listed_cells=dict(enumerate(runs.cells)),
+        baseline={},
+    )
+    document = diagnostics.document
+    if not document.data.keys() >= {"table", "curve"}:
+        default = parse_document("runs", default_table(runs)).data
+        document = replace(document, data={**default, **document.data})
+    template = Template(tables={})
+    sections = Sections(
+        diagnostics=Diagnostics(document),
+        design=design,
+        paper=None,
+        template=template,
+        data={},
+        as_written={},
+    )
+    found = Diagnostics(document, faults=sections.faults())
+    for role in ("table", "curve") if not found.faults else ():
+        for index, spec in enumerate(sections.read(role)):
+            if fault := _kind_fault(spec, runs):
+                found.report((role, index), fault)
+    for index, claim in enumerate(sections.read("claim") if not found.faults else ()):
+        if fault := _claim_fault(claim, runs):
+            found.report(("claim", index, "holds"), fault)
+    if found.faults:
+        raise StudyError(document.source, found.faults)
+    trials = list[Trial]()
+    for number, levels in enumerate(runs.cells):
+        kind = _RunKind.of_cell(f"{runs.digest} {json.dumps(levels)}")
+        trials += Trial.of_seeds(name, levels, kind, [run.seed for run in runs.runs if run.cell == number])
+    return Study(
+        header=StudySettings(
+            name=name if name[0].isalpha() else f"runs-{name}", title=header.title or f"{runs.origin}"
+        ),
+        document=diagnostics.document,
+        template=template,
+        design=design,
+        expansions={},
+        sections=sections,
+        decode=None,
+        own_corpus=None,
+        cells=tuple(trials),
+        pairs_seeds=runs.pairs_seeds,
+        runs=runs,
+    )
+
+
+def _kind_fault(spec: ResultKeys, runs: Runs) -> str:
+    """Return why a table or figure cannot show these runs, or ""."""
+    kind = getattr(spec, "kind", "")
+    if kind not in _KINDS:
+        return f"kind '{kind}' needs models that were trained here: expected {', '.join(_KINDS)}"
+    if runs.is_summary and kind in _OF_RUNS:
+        return f"kind '{kind}' shows single runs, and a summary has none"
+    if isinstance(spec, CellsTable) and spec.rows == "changes":
+        return 'rows = "changes" needs the baseline of a study that trains'
+    if getattr(spec, "over", ()) and getattr(spec, "pick_by", None) is None and not runs.pairs_seeds:
+        return 'a mean over levels is one of each seed: it needs pair = "seed"'
+    return ""
+
+
+def _claim_fault(claim: Any, runs: Runs) -> str:  # noqa: ANN401 -- a claim
+    if runs.pairs_seeds:
+        return ""
+    if claim.spec.test == "permutation" or (claim.spec.test == "wilcoxon" and runs.is_summary):
+        hint = "and a summary has none" if runs.is_summary else "in pairs: wilcoxon needs none"
+        return f'test = "{claim.spec.test}" looks at single runs, {hint}'
+    if any(weighted_cells(each) is None for each in claim.comparisons if not claim.spec.over):
+        return 'a quotient, or an extreme within a sum, is computed for each seed: it needs pair = "seed"'
+    return ""
+
+
+def default_table(runs: Runs, baseline: str | None = None) -> str:
+    """Return the table and figures of runs without any: the first factor as rows, the second as columns."""
+    names = list(runs.cells[0])
+    if len(names) > 2:
+        raise RunsError(f"say which of {', '.join(names)} are rows and columns, in a [[table]]")
+    columns = f"columns = {json.dumps(names[1])}\n" if len(names) > 1 else ""
+    metrics = list(runs.metrics)
+    text = (
+        f'[[table]]\nname = "runs"\nrows = {json.dumps(names[0])}\n{columns}value = {json.dumps(metrics)}\n'
+    )
+    text += "" if baseline is None else f"baseline = {json.dumps(baseline)}\n"
+    panels = f"panels = {json.dumps(names[1])}\n" if len(names) > 1 else ""
+    for metric in metrics:
+        text += f'\n[[curve]]\nname = "{metric}"\nkind = "bar"\nx = {json.dumps(names[0])}\n'
+        text += f'{panels}value = "{metric}"\n'
+    return text
+
+
+def runs_text(settings: RunsSettings, more: str = "", name: str = "") -> str:
+    """Return the text of a study file with these keys of [runs], and further tables."""
+    lines = ["[study]", f"name = {json.dumps(name)}", ""] if name else []
+    lines.append("[runs]")
+    kept = settings.model_dump(exclude_defaults=True, exclude={"metrics"})
+    for key, value in {**kept, "pair": settings.pair, "failed": settings.failed}.items():
+        only = value[0] if isinstance(value, tuple) and len(value) == 1 else value
+        lines.append(f"{key} = {json.dumps(only, ensure_ascii=False)}")
+    for metric, each in settings.metrics.items():
+        lines.append(f"\n[runs.metrics.{json.dumps(metric) if not metric.isidentifier() else metric}]")
+        for key, value in each.model_dump(exclude_none=True).items():
+            lines.append(f"{key} = {json.dumps(value, ensure_ascii=False)}")
+    return "\n".join([*lines, "", more]) if more else "\n".join([*lines, ""])
