@@ -22,6 +22,7 @@ ActivememError              a ValueError
         TableError          a table that does not fit its study       activemem.reporting.tables.table
         CurveError          a figure that does not fit its study      activemem.reporting.curves.curve
         ClaimError          a claim that does not fit its study       activemem.reporting.claims.verdicts
+        RunsError           runs of others that allow no verdict      activemem.studies.judged.files
         StatisticsError     values without the requested statistic    activemem.reporting.statistics.estimates
         PluginError         a plug-in or a part that cannot be used   activemem.plugins
             ReusedModuleError a part that returns one module twice    activemem.blocks.core.plugin_parts

@@ -66,7 +66,7 @@ def test_claims_are_a_frame_with_a_verdict_each(everything, kept, results):
     )
     assert found["low"] < 0 < found["high"]
     numbers = ["effect", "low", "high", "added", "p", "n", "needed"]
-    assert results.claims.columns == ["claim", "verdict", *numbers]
+    assert results.claims.columns == ["claim", "verdict", *numbers, "origin"]
     assert len(results.claims) == 0
 
 

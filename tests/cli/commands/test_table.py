@@ -12,7 +12,7 @@ from ..store_factories import make_partial_store, store_outcome
 
 CSV_LOSSES = """\
 row,column,value,spread,n,low,high,table,group,metric,status,spread_is,difference,difference_half_width,\
-is_significant,p,best,tie,picked,published,unit,note
+is_significant,p,best,tie,picked,published,unit,note,origin
 "sa(heads=1, head_width=4)",not,0.5,0.0,2,"""
 
 

@@ -261,7 +261,7 @@ def test_the_papers_names_can_be_given(make: Make) -> None:
 def test_a_frame_has_a_row_for_each_cell_and_every_number(make: Make) -> None:
     made = make(over="lr", pick_by="max_length", select=None, spread="ci", baseline="sa", beside=True)
     frame = made.frame()
-    assert frame.shape == (8, 22)
+    assert frame.shape == (8, 23)
     assert frame.columns[:4] == ["row", "column", "value", "spread"]  # Polars prints these in any case
     first, *_ = frame.filter(pl.col("row") == "conv(k=20)").iter_rows(named=True)
     own = cell_of(made, "conv(k=20)", "sort")
@@ -289,4 +289,5 @@ def test_a_frame_has_a_row_for_each_cell_and_every_number(make: Make) -> None:
         "published": 20.7,
         "unit": "tokens",
         "note": "lr 0.001; 1 of 2 levels of lr failed",
+        "origin": made.provenance,
     }
