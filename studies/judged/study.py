@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from ..catalog.metrics import METRICS
+from ..catalog.published import PublishedNumbers
 from ..catalog.tasks import TaskSettings
 from ..claims.comparisons import weighted_cells
 from ..presentation.kinds import ResultKeys
@@ -134,7 +135,7 @@ def _study(diagnostics: Diagnostics, header: JudgedHeader, runs: Runs) -> Study:
     sections = Sections(
         diagnostics=Diagnostics(document),
         design=design,
-        paper=None,
+        published=PublishedNumbers(),
         template=template,
         data={},
         as_written={},
