@@ -241,9 +241,9 @@ def read_own_rows(facts: OwnRows, kind: RowKind, folder: Path) -> list[Row]:
     """
     dataset = facts.dataset
     place = dataset_folder(dataset, folder)
-    rows, faults = read_rows(
+    found = read_rows(
         facts.layout, kind, lambda digest: (digest, read_source(dataset, own_source(digest), place))
     )
-    if faults:
-        raise DataError("\n".join(f"{dataset.name}: {fault}" for fault in faults))
-    return rows
+    if found.faults:
+        raise DataError("\n".join(f"{dataset.name}: {fault}" for fault in found.faults))
+    return found.rows

@@ -18,7 +18,7 @@ from torch import Tensor
 from ...studies.catalog.datasets import PairFiles, ParallelCorpus, SourceFile, require_dataset, source_key
 from ...studies.catalog.own_corpora import SPLITS, OwnPairs
 from ...studies.catalog.tasks import TranslationSettings
-from ...studies.own_data.rows import PAIRS
+from ...studies.own_data.rows import PAIRS, normal_form
 from ..corpora.files import DataError, dataset_folder, iter_lines, read_own_rows
 from .token_files import (
     Split,
@@ -99,15 +99,15 @@ def split_own_pairs(facts: OwnPairs, folder: Path) -> Iterator[Pair]:
     Empty pairs, and pairs whose source is held out, are left out.
     """
     rows = sorted(read_own_rows(facts, PAIRS, folder), key=lambda row: _ORDER.index(row.split))
-    return _without_held_out(Pair(*row) for row in rows)
+    return _without_held_out((Pair(*row[:3]) for row in rows), normal_form)
 
 
-def _without_held_out(pairs: Iterable[Pair]) -> Iterator[Pair]:
-    """Yield the pairs with text on both sides whose source does not occur in an earlier split."""
+def _without_held_out(pairs: Iterable[Pair], form: Callable[[str], str] = str) -> Iterator[Pair]:
+    """Yield the pairs with text on both sides whose source, in this form, is in no earlier split."""
     held_out: dict[bytes, str] = {}  # the split of each source of the test and dev splits
     for pair in pairs:
         if pair.source.strip() and pair.target.strip():
-            key = source_key(pair.source)
+            key = source_key(form(pair.source))
             # sources may repeat within a split
             owner = held_out.get(key) if pair.split == "train" else held_out.setdefault(key, pair.split)
             if owner in (None, pair.split):

@@ -153,7 +153,8 @@ class OwnLayout(_Facts):
     """How to read a user's rows: the format and the SHA-256 of the files, and the columns to read.
 
     If `split` names a column, that column has the split of each row. Rows of splits in `left_out` are not
-    read. A split without its own rows gets a share of the training rows.
+    read. A split without its own rows gets a share of the training rows: of its groups, if `group` names a
+    column. If `skips_bad_rows`, rows with faults are left out.
     """
 
     form: str
@@ -166,6 +167,12 @@ class OwnLayout(_Facts):
     test_share: float = 0.0
     split_names: Texts = ()
     left_out: Texts = ()
+    group: str | None = None
+    skips_bad_rows: bool = False
+
+
+_LATER_KEYS: dict[str, Any] = {"group": None, "skips_bad_rows": False}
+"""Later keys of `OwnLayout`, with the values at which the names of earlier corpora stay as they are."""
 
 
 class OwnRows(_Facts):
@@ -201,7 +208,10 @@ class OwnSequences(OwnRows):
 
 def own_name(facts: BaseModel) -> str:
     """Return a name such as `own-1a2b3c4d5e6f`. It comes from a hash of all facts about the user's files."""
-    return f"own-{hashlib.sha256(facts.model_dump_json().encode()).hexdigest()[:12]}"
+    layout = getattr(facts, "layout", None)
+    unset = {key for key, value in _LATER_KEYS.items() if layout and getattr(layout, key) == value}
+    text = facts.model_dump_json(exclude={"layout": unset} if unset else None)
+    return f"own-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
 def read_facts(*kinds: type[BaseModel], named: bool = True) -> Callable[[object], object]:

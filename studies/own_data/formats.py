@@ -33,10 +33,12 @@ _SHOWN = 40
 class FaultyValueError(ActivememError):
     """Error for a value, a row or a file that is not as expected.
 
-    Faults that differ only in `got` are reported in one message. `advice` follows it.
+    Faults that differ only in `got` are reported in one message. `advice` follows it. A fault of a whole file
+    is not of one row, so further rows may be unread.
     """
 
-    def __init__(self, expected: str, got: str, advice: str = "") -> None:
+    def __init__(self, expected: str, got: str, advice: str = "", *, of_file: bool = False) -> None:
+        self.of_file = of_file
         # names of columns and the words of libraries contain whatever stands in a file
         lines = (" ".join(replace_unprintable(text).splitlines()) for text in (expected, got, advice))
         self.expected, self.got, self.advice = lines
@@ -83,7 +85,8 @@ def _aligned_lines(source: str, target: str) -> NumberedRows:
     ]
     lines, others = map(len, sides)
     if lines != others:
-        yield 0, FaultyValueError("equally many lines in both files", f"{lines:,} and {others:,}")
+        expected = "equally many lines in both files"
+        yield 0, FaultyValueError(expected, f"{lines:,} and {others:,}", of_file=True)
     else:
         yield from enumerate(zip(*sides, strict=True), start=1)
 
@@ -111,7 +114,7 @@ def _delimited_rows(text: str, columns: Sequence[str], form: str) -> NumberedRow
             # a quoted field may span lines, so the next row begins after the last line that was read
             line = rows.line_num + 1
     except csv.Error as error:
-        yield line, FaultyValueError("valid quotes around fields", str(error))
+        yield line, FaultyValueError("valid quotes around fields", str(error), of_file=True)
     if columns and not width:
         yield from ((1, fault) for fault in column_faults(columns, ()))
 
@@ -120,7 +123,9 @@ def column_faults(columns: Sequence[str], found: Sequence[str]) -> list[FaultyVa
     """Return a fault for each of these columns that a file lacks or has more than once."""
     counts = {name: found.count(name) for name in columns}
     return [
-        FaultyValueError(f"one column '{name}'", f"{count}") if count else _missing_column(name, found)
+        FaultyValueError(f"one column '{name}'", f"{count}", of_file=True)
+        if count
+        else _missing_column(name, found)
         for name, count in counts.items()
         if count != 1
     ]
@@ -134,14 +139,14 @@ def _missing_column(wanted: str, found: Sequence[str]) -> FaultyValueError:
         advice = f'; name your column in corpus, as in {wanted} = "{near or "my column"}"'
     elif near and len(found) > _MAX_NAMED:
         advice = f"; nearest: {near}"
-    return FaultyValueError(f"a column '{wanted}'", names or "none", advice)
+    return FaultyValueError(f"a column '{wanted}'", names or "none", advice, of_file=True)
 
 
 def _json_lines(text: str, columns: Sequence[str]) -> NumberedRows:
     first = text.lstrip().partition("\n")[0].rstrip()
     if (first.startswith("[") and not first.endswith("]")) or first == "{":
         got = "an array of objects" if first.startswith("[") else "one over several lines"
-        yield 1, FaultyValueError("a JSON object on each line", got)
+        yield 1, FaultyValueError("a JSON object on each line", got, of_file=True)
         return
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():

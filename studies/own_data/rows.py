@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..catalog.datasets import HeldOutFractions
+from ..catalog.datasets import HeldOutFractions, source_key
 from ..catalog.own_corpora import SPLITS, OwnLayout
 from ..text.units import plural
 from .files import USUAL_SPLITS
@@ -108,6 +108,14 @@ def read_number(value: Any) -> float:  # noqa: ANN401 -- as above
     raise FaultyValueError(f"a number{size}", shown(value))
 
 
+def read_group(value: Any) -> str:  # noqa: ANN401 -- as above
+    """Return the name of a row's group: a non-blank text, a whole number or a boolean."""
+    try:
+        return read_label(value)
+    except FaultyValueError as fault:
+        raise FaultyValueError("the name of a group", fault.got) from None
+
+
 def read_split(value: Any) -> str:  # noqa: ANN401 -- as above
     """Return the split (train, dev or test) that a value names."""
     if isinstance(value, str) and (name := USUAL_SPLITS.get(value.strip().lower())):
@@ -124,11 +132,24 @@ def _checked(text: str) -> str:
 
 
 class Row(NamedTuple):
-    """A row of data: its split, its sequence, and its target, or None if it has no label."""
+    """A row of data: its split, sequence, target (None without a label) and group ("" without one)."""
 
     split: str
     sequence: str
     target: Any
+    group: str = ""
+
+
+class FoundRows(NamedTuple):
+    """The rows of a corpus, and descriptions of the faults of other rows.
+
+    `skipped` counts the rows that the corpus skips because of faults; `skips` describe the first of them.
+    """
+
+    rows: list[Row]
+    faults: list[str]
+    skipped: int = 0
+    skips: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +192,7 @@ class _Faults:
         alike = self._alike.setdefault((file, column, fault.expected, fault.advice), [])
         alike.append((number, fault.got))
 
-    def describe(self) -> list[str]:
+    def describe(self, *, all_are_read: bool = False) -> list[str]:
         """Describe the faults, with one message for those that are alike."""
         messages = list[str]()
         for (file, column, expected, advice), alike in self._alike.items():
@@ -183,7 +204,7 @@ class _Faults:
             messages.append(": ".join(filter(None, (file, where, f"expected {expected}, got {got}{advice}"))))
         if (left := len(messages) - MOST_FAULTS) > 0:
             messages[MOST_FAULTS:] = [f"… and {plural(left, 'more fault')}"]
-        if self.count >= _MOST_FAULTY:
+        if self.count >= _MOST_FAULTY and not all_are_read:
             messages.append(f"after {_MOST_FAULTY:,} faults the rest is not read")
         return messages
 
@@ -194,18 +215,20 @@ def read_rows(
     open_file: Callable[[str], tuple[str, bytes]],
     *,
     keep_unlabelled: bool = False,
-) -> tuple[list[Row], list[str]]:
+) -> FoundRows:
     """Return the rows of all files, each with its split, and descriptions of the faults of other rows.
 
     The split of a row is that of its file, or the one in its split column. Rows are held out from training
-    for a split that gets a share of them. `open_file` returns the name and the bytes of the file with a
+    for a split that gets a share of them. If the layout skips bad rows, only faults of whole files are
+    faults, and every row is read. `open_file` returns the name and the bytes of the file with a
     SHA-256. With `keep_unlabelled`, dev and test rows without a label have the target None; else a missing
     label is a fault.
     """
     names = layout.columns or ("source", "target")
-    columns = [*layout.columns, *([] if layout.split is None else [layout.split])]
+    columns = [*layout.columns, *filter(None, (layout.split, layout.group))]
     unit = "row" if layout.form == "parquet" else "line"
-    rows, faults = list[Row](), _Faults(unit)
+    rows, faults, of_files, skipped = list[Row](), _Faults(unit), _Faults(unit), 0
+    skips = layout.skips_bad_rows
 
     def read(reader: Callable[[Any], Any], value: Any, *place: Any) -> Any:  # noqa: ANN401 -- as above
         if isinstance(value, FaultyValueError):  # the row has no such key
@@ -221,27 +244,39 @@ def read_rows(
 
     for where, files, data in _iter_parts(layout, open_file):
         for number, values in iter_rows(layout.form, data, columns):
-            if faults.count >= _MOST_FAULTY:
+            if faults.count >= _MOST_FAULTY and not skips:
                 break
             if isinstance(values, FaultyValueError):
-                faults.add(values, files, number)
+                is_skipped = skips and not values.of_file and number > 0
+                (faults if is_skipped or not skips else of_files).add(values, files, number)
+                skipped += is_skipped
                 continue
             split, before = where, faults.count
             if layout.split is not None:
                 split = read(read_split, values[2], files, number, layout.split)
-            if split is None or split in layout.left_out:
+            if split in layout.left_out:
                 continue
+            group = ""
+            if layout.group is not None:
+                group = read(read_group, values[-1], files, number, layout.group) or ""
             unlabelled = keep_unlabelled and split != "train" and kind.labels and is_missing(values[1])
             sequence = read(kind.read_sequence, values[0], files, number, names[0])
             target = None if unlabelled else read(kind.read_target, values[1], files, number, names[1])
-            if faults.count > before or sequence is None or (target is None and not unlabelled):
+            if faults.count > before:
+                skipped += skips
+                continue
+            if split is None or sequence is None or (target is None and not unlabelled):
                 continue
             if kind.aligned and target is not None and (tokens := len(sequence.split())) != len(target):
                 fault = FaultyValueError(f"{tokens:,} labels, one for each token", f"{len(target):,}")
                 faults.add(fault, files, number, names[1])
+                skipped += skips
             else:
-                rows.append(draw_split(layout, Row(split, sequence, target)))
-    return rows, faults.describe()
+                rows.append(Row(split, sequence, target, group))
+    rows = draw_splits(layout, rows)
+    if not skips:
+        return FoundRows(rows, faults.describe())
+    return FoundRows(rows, of_files.describe(), skipped, tuple(faults.describe(all_are_read=True)))
 
 
 def _iter_parts(
@@ -256,13 +291,37 @@ def _iter_parts(
             yield split, " and ".join(names), data
 
 
-def draw_split(layout: OwnLayout, row: Row) -> Row:
-    """Return the row with its final split, after rows are held out from training.
+def draw_splits(layout: OwnLayout, rows: list[Row]) -> list[Row]:
+    """Return the rows with their final splits, after rows are held out from training.
 
-    Rows are held out for a split that has no rows of its own.
+    Rows are held out for a split that has no rows of its own. If rows have groups, whole groups are held out:
+    the share of their number, in the order of a hash, and at least one for each such split.
     """
-    if row.split != "train" or not (layout.dev_share or layout.test_share):
-        return row
+    if not (layout.dev_share or layout.test_share):
+        return rows
+    if layout.group is not None:
+        groups = sorted({group_key(row) for row in rows if row.split == "train"})
+        drawn, first = dict[bytes, str](), 0
+        for split, share in (("test", layout.test_share), ("dev", layout.dev_share)):
+            count = max(1, round(share * len(groups))) if share else 0
+            drawn |= dict.fromkeys(groups[first : first + count], split)
+            first += count
+        return [
+            row._replace(split=drawn.get(group_key(row), "train")) if row.split == "train" else row
+            for row in rows
+        ]
     shares = HeldOutFractions(dev=layout.dev_share, test=layout.test_share)
-    # the two forms of an accented letter are one text
-    return row._replace(split=shares.split_of(unicodedata.normalize("NFC", row.sequence)))
+    return [
+        row._replace(split=shares.split_of(normal_form(row.sequence))) if row.split == "train" else row
+        for row in rows
+    ]
+
+
+def normal_form(text: str) -> str:
+    """Return a text in Unicode's form NFC, in which the two forms of an accented letter are one."""
+    return unicodedata.normalize("NFC", text)
+
+
+def group_key(row: Row) -> bytes:
+    """Return the hash of a row's group, which is the same for all forms of its letters and spaces."""
+    return source_key(normal_form(row.group))

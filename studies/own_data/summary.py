@@ -5,6 +5,8 @@ These facts are not part of a trial's id. A trial reads the rows again.
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +19,7 @@ from ..catalog.own_corpora import SPLITS, OwnDocuments, OwnPairs, OwnSequences, 
 from ..catalog.tasks import split_words
 from ..catalog.tasks.sentence_pairs import BYTES
 from ..text.units import listed, plural
-from .rows import Row, RowKind
+from .rows import Row, RowKind, group_key, normal_form
 
 KINDS = ("words", "symbols", "characters")
 """The kinds of tokens that can be counted without learning a vocabulary."""
@@ -113,6 +115,7 @@ def summarise_rows(rows: Sequence[Row], kind: RowKind, tokens: object) -> Corpus
         ),
         warnings=(
             *_shared(splits),
+            *_groups_in_several(rows),
             *_unseen(labels),
             *_alike(labels),
             *_conflicting(train),
@@ -190,7 +193,7 @@ def summarise_pairs(rows: Sequence[Row], tokens: object) -> CorpusSummary:
     held_out: set[bytes] = set()
     kept, lost = dict[str, list[Row]](), Counter[str]()
     for split in ("test", "dev", "train"):
-        keys = [(source_key(row.sequence), row) for row in rows if row.split == split]
+        keys = [(source_key(normal_form(row.sequence)), row) for row in rows if row.split == split]
         kept[split] = [row for key, row in keys if key not in held_out]
         lost[split] = len(keys) - len(kept[split])
         held_out.update(key for key, _ in keys)
@@ -200,6 +203,7 @@ def summarise_pairs(rows: Sequence[Row], tokens: object) -> CorpusSummary:
         for split in ("train", "dev")
         if lost[split]
     ]
+    warnings += _groups_in_several(rows)
     sides = [row[1:3] for row in kept["train"]]
     kinds = [each for each in _kinds(tokens) if each == "words"]
     lengths, symbols = _tally({"train": sides}, kinds, end=1)
@@ -265,23 +269,48 @@ def _alike(labels: Mapping[str, Counter[str | None]]) -> Iterable[str]:
     """Yield warnings for classes that are probably one class, or a missing value."""
     classes, alike = sum(labels.values(), Counter[str | None]()), dict[str, list[str]]()
     for name in filter(None, classes):
-        alike.setdefault(" ".join(name.casefold().split()).removesuffix(".0"), []).append(name)
+        alike.setdefault(_look(name), []).append(name)
     if groups := [names for names in alike.values() if len(names) > 1]:
         named = ", ".join(
-            listed(f"'{quoted(name)}' ({classes[name]:,})" for name in names) for names in groups[:_MAX_NAMED]
+            listed(_described(name, names, classes[name]) for name in names) for names in groups[:_MAX_NAMED]
         )
         more = f" and {len(groups) - _MAX_NAMED:,} more" if len(groups) > _MAX_NAMED else ""
-        yield f"labels that differ only by capitals, spaces or .0 are different classes: {named}{more}"
+        yield f"labels that look alike are different classes: {named}{more}"
     if missing := sum(classes[name] for name in alike.get("nan", ())):
         yield f"{plural(missing, 'label')} 'nan', a missing value in pandas: they are a class of their own"
+
+
+def _look(label: str) -> str:
+    """Return what labels that look alike share: a number, or letters without forms, capitals and spaces."""
+    text = " ".join(unicodedata.normalize("NFKC", label).casefold().split())
+    text = "".join(char for char in text if unicodedata.category(char) != "Cf")  # such as a zero-width space
+    return str(float(text)).removesuffix(".0") if _NUMBER.fullmatch(text) else text
+
+
+_NUMBER = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]{0,15})?(e[+-]?[0-9]{1,2})?")
+
+
+def _described(name: str, others: Sequence[str], count: int) -> str:
+    """Return a label with its number of rows and, if another label is printed alike, its form."""
+    same = [
+        each for each in others if unicodedata.normalize("NFC", each) == unicodedata.normalize("NFC", name)
+    ]
+    points = f", {', '.join(_odd_characters(name)) or 'NFC'}" if len(same) > 1 else ""
+    return f"'{quoted(name)}' ({count:,}{points})"
+
+
+def _odd_characters(name: str) -> Iterable[str]:
+    return dict.fromkeys(f"U+{ord(char):04X}" for char in name if unicodedata.combining(char))
 
 
 def _conflicting(train: Sequence[Row]) -> Iterable[str]:
     """Yield a warning for equal sequences of training with different classes."""
     targets = dict[str, set[object]]()
     for row in train:
-        targets.setdefault(row.sequence, set()).add(row.target)
-    count = sum(len(targets[row.sequence]) > 1 and not isinstance(row.target, float) for row in train)
+        targets.setdefault(normal_form(row.sequence), set()).add(row.target)
+    count = sum(
+        len(targets[normal_form(row.sequence)]) > 1 and not isinstance(row.target, float) for row in train
+    )
     if count:
         yield f"train: {count:,} of {plural(len(train), 'row')} are equal to a row with another label"
 
@@ -299,11 +328,34 @@ def _unknown(symbols: Mapping[str, Mapping[str, Counter[int | str]]]) -> Iterabl
 
 def _shared(splits: Mapping[str, Sequence[Row]]) -> Iterable[str]:
     """Yield warnings for rows of dev and test that are also in another split."""
-    keys = {split: [source_key(row.sequence) for row in rows] for split, rows in splits.items()}
+    # also forms that only look alike, such as a ligature and its letters
+    keys = {
+        split: [source_key(unicodedata.normalize("NFKC", row.sequence)) for row in rows]
+        for split, rows in splits.items()
+    }
     for split, other in (("dev", "train"), ("test", "train"), ("test", "dev")):
         known = set(keys[other])
         if shared := sum(key in known for key in keys[split]):
             yield f"{split}: {shared:,} of {plural(len(keys[split]), 'row')} are also in {other}"
+
+
+def _groups_in_several(rows: Iterable[Row]) -> Iterable[str]:
+    """Yield a warning for groups with rows in several splits."""
+    names, splits = dict[bytes, str](), dict[bytes, dict[str, None]]()
+    for row in rows:
+        if row.group:
+            key = group_key(row)
+            names.setdefault(key, row.group)
+            splits.setdefault(key, {})[row.split] = None
+    if several := [key for key, found in splits.items() if len(found) > 1]:
+        named = ", ".join(
+            f"'{quoted(names[key])}' ({listed(each for each in SPLITS if each in splits[key])})"
+            for key in several[:_MAX_NAMED]
+        )
+        more = f" and {len(several) - _MAX_NAMED:,} more" if len(several) > _MAX_NAMED else ""
+        verb = "has" if len(several) == 1 else "have"
+        of = plural(len(splits), "group")
+        yield f"{len(several):,} of {of} {verb} rows in several splits: {named}{more}"
 
 
 def _unseen(labels: Mapping[str, Counter[str | None]]) -> Iterable[str]:

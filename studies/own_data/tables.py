@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import model_validator
 
@@ -18,7 +18,7 @@ from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel
 from ..text.units import listed, plural
 from .files import CORPUS, Reader, find_files
-from .rows import NUMBERS, PAIRS, TAGS, Row, RowKind, Tokens, draw_split, read_rows
+from .rows import NUMBERS, PAIRS, TAGS, FoundRows, Row, RowKind, Tokens, draw_splits, group_key, read_rows
 from .summary import Read, summarise_pairs, summarise_rows
 from .texts import HeldOut, Share, check_shares
 
@@ -41,6 +41,10 @@ class _Rows(StrictModel):
     """the file of the test split, or its share of the training rows (default: 0.1 if no row is for it)"""
     split: str | None = None
     """the column that names the split of each row"""
+    group: str | None = None
+    """the column that names the group of each row, such as a speaker: whole groups are held out"""
+    bad_rows: Literal["refuse", "skip"] = "refuse"
+    """whether a row with a fault is a fault of the study, or is left out and counted"""
 
     @model_validator(mode="after")
     def _check_keys(self) -> _Rows:
@@ -86,20 +90,29 @@ def _read_rows(
     def opened(digest: str) -> tuple[str, bytes]:
         return str(reader.files[digest]), reader.content(digest)
 
-    rows, faults = read_rows(layout, kind, opened, keep_unlabelled=True)
+    found = read_rows(layout, kind, opened, keep_unlabelled=True)
+    rows, faults = found.rows, found.faults
     if kind.labels:
         rows, left_out = _leave_out_unlabelled(reader, rows)
         layout = layout.model_copy(update={"left_out": left_out})
-        if faults or any(row.target is None for row in rows):
-            _, faults = read_rows(layout, kind, opened)
+        if faults or found.skipped or any(row.target is None for row in rows):
+            found = read_rows(layout, kind, opened)
+            faults = found.faults
+            rows = found.rows if layout.skips_bad_rows else rows
     for fault in faults:
         reader.report(fault)
-    if faults:
+    if faults or not _skips_few(reader, found):
         return None
     given = {row.split for row in rows}
     if shares is not None:
         layout = _with_shares(reader, layout, shares, given)
-        rows = [draw_split(layout, row) for row in rows]
+        if not _has_groups(reader, layout, rows):
+            return None
+        rows = draw_splits(layout, rows)
+    if layout.group is not None:
+        groups = {split: len({group_key(row) for row in rows if row.split == split}) for split in SPLITS}
+        numbers = ", ".join(f"{split} {count:,}" for split, count in groups.items())
+        reader.notes.append(f"groups by {layout.group}: {numbers}")
     counts = Counter(row.split for row in rows)
     if shares is not None and (layout.split or len(given) > 1):
         unasked = [each for each in SPLITS[1:] if shares[each] is None and each not in layout.left_out]
@@ -109,6 +122,32 @@ def _read_rows(
         reader.report(f"expected rows in every split, got {len(rows):,} rows and none in {without}")
         return None
     return layout, rows
+
+
+def _skips_few(reader: Reader, found: FoundRows) -> bool:
+    """Warn of the rows that are skipped because of faults. Report if they are more than half of all rows."""
+    count, first = found.skipped, "; ".join(found.skips)
+    total = count + len(found.rows)
+    if count > total / 2:
+        why = "the columns may be wrong" if total > 1 else "there is no other"
+        reader.report(
+            f"expected faults in at most half of the rows, got {count:,} of {total:,}: {why}: {first}"
+        )
+    elif count:
+        reader.warnings.append(f"{count:,} of {plural(total, 'row')} skipped because of faults: {first}")
+    return count <= total / 2
+
+
+def _has_groups(reader: Reader, layout: OwnLayout, rows: list[Row]) -> bool:
+    """Return whether there are enough groups of training rows to hold some of them out. Report if not."""
+    if layout.group is None:
+        return True
+    drawn = [split for split in SPLITS[1:] if getattr(layout, f"{split}_share")]
+    found = {row.group for row in rows if row.split == "train"}
+    if few := bool(drawn) and len(found) <= len(drawn):
+        of = f"one for each of train, {listed(drawn)}" if drawn else ""
+        reader.report(f"expected at least {len(drawn) + 1} different groups, {of}, got {len(found)}", "group")
+    return not few
 
 
 def _leave_out_unlabelled(reader: Reader, rows: list[Row]) -> tuple[list[Row], tuple[str, ...]]:
@@ -161,7 +200,7 @@ def _read_named(
         return None
     form, digests = files
     names = (columns[0] or "source", columns[1] or "target")
-    if kind is PAIRS and form == "tsv" and columns == (None, None) and named.split is None:
+    if kind is PAIRS and form == "tsv" and columns == (None, None) and not (named.split or named.group):
         form, names = "pairs", ()
     layout = OwnLayout(
         form=form,
@@ -170,6 +209,8 @@ def _read_named(
         test=digests.get("test", ()),
         columns=names,
         split=named.split,
+        group=named.group,
+        skips_bad_rows=named.bad_rows == "skip",
     )
     return _read_rows(reader, layout, kind, named.model_dump())
 

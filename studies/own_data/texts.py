@@ -17,6 +17,7 @@ from ..text.strict_model import StrictModel
 from ..text.units import plural
 from .files import CORPUS, Reader, parquet_files
 from .formats import FaultyValueError, iter_parquet, shown
+from .rows import normal_form
 from .summary import CorpusSummary, Read, summarise_text
 
 Share = Annotated[float, Field(gt=0, lt=1)]
@@ -242,7 +243,7 @@ def iter_documents(
                     break
                 for text in texts:
                     if text.strip():
-                        yield place, own_split or shares.split_of(text), text
+                        yield place, own_split or shares.split_of(normal_form(text)), text
 
 
 def _digests(reader: Reader, name: str, key: str) -> tuple[str, ...] | None:

@@ -43,10 +43,10 @@ def rows_of(folder, corpus, kind=CLASSES, **keys):
     found = load_study(study(folder, corpus, **keys))
     facts = found.trials[0].settings.task.corpus
     files = found.own_corpus.files
-    rows, faults = read_rows(facts.layout, kind, lambda digest: (digest, files[digest].read_bytes()))
+    rows, faults, *_ = read_rows(facts.layout, kind, lambda digest: (digest, files[digest].read_bytes()))
     assert not faults
     return facts, {
-        split: [row[1:] for row in rows if row.split == split] for split in ("train", "dev", "test")
+        split: [row[1:3] for row in rows if row.split == split] for split in ("train", "dev", "test")
     }
 
 
@@ -174,7 +174,7 @@ def test_tokens_and_their_labels_are_lists_or_separated_by_spaces(folder, golden
 
 
 def test_a_hint_at_a_key_holds_for_its_own_table_only(folder, golden):
-    golden(told(folder, {"path": "my.csv", "group": "subject"}))
+    golden(told(folder, {"path": "my.csv", "fold": "subject"}))
     golden(told(folder, {"path": "my.csv"}, **(TOKENS | {"tokens": "symbols"})))
 
 
