@@ -222,7 +222,6 @@ def _from_summary(settings: RunsSettings, rows: RunRows, lower: Mapping[str, str
         frame=pl.DataFrame(made, infer_schema_length=None),
         decimals=digits,
         metrics=tuple(values),
-        named=tuple(name for name in others if name != values[0] and not _is_numeric(rows.frame[name])),
         told=(told,),
         limits=(limit,),
     )

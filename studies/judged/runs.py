@@ -39,7 +39,8 @@ _OPEN = {"running", "pending", "queued", "waiting", "scheduled", "preempted", "u
 _LOWER = re.compile(r"loss|bpb|bpc|ppl|perplexity|nll|error|rmse|mae\b|\bwer\b", re.IGNORECASE)
 _HIGHER = re.compile(r"acc|f1|bleu|auc|reward", re.IGNORECASE)
 _NO_FACTOR = re.compile(
-    r"id|.*[_ ]id|.*name|notes|user|tags|sweep|commit|host|logdir|created|updated|date.*|.*time(stamp)?|url",
+    r"id|.*[_ ]id|.*name|notes|user|tags|sweep|commit|host|logdir|created|updated|date.*|.*time(stamp)?"
+    r"|url|source",
     re.IGNORECASE,
 )
 _NO_METRIC = re.compile(r"stderr|__MIN$|__MAX$|scale|reduction|weight|coef", re.IGNORECASE)
@@ -263,13 +264,16 @@ def _factors(
     others = [name for name in rest if numbers(frame[name]).null_count() == len(frame)]
     most = len(frame) if rows.form in ("wide", "summary") else len(frame) / 2
     found = [name for name in parameters or others if 1 < texts(frame[name]).drop_nulls().n_unique() <= most]
-    kept = list[str]()
-    for name in found:
-        leads = next((other for other in kept if _follows(frame, name, other)), None)
-        if leads is None:
-            kept.append(name)
-        else:
-            told.append(f"no factor of its own: {name}, which follows {leads}")
+    kept = list(found)
+    for name in found:  # the later one of two that follow from each other
+        others = [other for other in kept if other != name and _follows(frame, name, other)]
+        if leads := [
+            other
+            for other in others
+            if kept.index(other) < kept.index(name) or not _follows(frame, other, name)
+        ]:
+            kept.remove(name)
+            told.append(f"no factor of its own: {name}, which follows {leads[0]}")
     if not kept:
         raise RunsError(
             f"{rows.label}: no column names what is compared; say it: --factor COLUMN (it has "
@@ -285,8 +289,9 @@ def _factors(
 
 
 def _follows(frame: pl.DataFrame, name: str, other: str) -> bool:
+    """Return whether all runs with one value of a column have one value of the other, `name`."""
     both = frame.select(texts(frame[name]).alias("one"), texts(frame[other]).alias("other")).unique()
-    return len(both) == both["other"].n_unique() == both["one"].n_unique()
+    return len(both) == both["other"].n_unique()
 
 
 def _levels(column: pl.Series) -> list[Level]:

@@ -61,7 +61,7 @@ def _check(value, kind, where):
 
 def _form_of(words):
     """Return the name of a command's page."""
-    return {"show": "show NAME", "list": "list KIND"}.get(words[0], " ".join(words))
+    return {"show": "show NAME", "list": "list KIND", "judge": "judge"}.get(words[0], " ".join(words))
 
 
 @pytest.fixture
