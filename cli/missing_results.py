@@ -188,7 +188,7 @@ def describe_versions(results: reporting.StudyResults) -> list[str]:
         *found.notes,
         *([f"to list these trials: {see}"] if found.trials and study.search is None else []),
         *stale_sentences(study, outcomes, study.metrics),
-        *changes_after_results(study, outcomes, store),
+        *changes_after_results(study, store),
         *filter(None, [describe_taken_name(study, store, "after a run")]),
         *(f"the name {study.name} is also that of {file}" for file in other_files(study, store)),
     ] or [f"the store has no other version of {study.name}"]

@@ -18,6 +18,7 @@ from ..reporting.missing_ablations import MissingCell
 from ..reporting.paper import PaperSheet
 from ..reporting.recipes.breakdown import RecipeCosts
 from ..storage.store_upkeep import Finding, Forgotten, StoreCheck
+from ..studies.evidence import Evidence, Verification
 from ..studies.plan import Plan
 from ..studies.planning.other_versions import OtherVersions
 from ..studies.planning.status import StudyStatus
@@ -195,14 +196,21 @@ PAGES: Mapping[str, JsonPage] = {
     "claim check": _page(
         "The verdict on each claim of a study, with all of its comparisons. `ours` are the settings in the "
         "study's file that are from neither the paper nor the program of the paper, and `fitted` those that "
-        "were chosen by results of the study's cells. `changes` are sentences on changes of seeds and claims "
-        "since there were results.",
+        "were chosen by results of the study's cells. `changes` are sentences on changes of `max_seeds` and "
+        "of the seeds since there were results. `evidence` has when a run first recorded each claim, all "
+        "ended trials of their cells in the store, and those that count. `seal` covers it.",
         study=str,
         overrides=Sequence[str],
         ours=Sequence[str],
         fitted=Sequence[str],
         claims=Sequence[ClaimResult],
         changes=Sequence[str],
+        evidence=Evidence | None,
+        seal=str,
+    ),
+    "claim verify": _page(
+        "What has changed in claims and trials since each study of a store was sealed.",
+        seals=Sequence[Verification],
     ),
     "judge": _page(
         "The tables and verdicts over runs of another program. `notes` say how the files were read, and what "

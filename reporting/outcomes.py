@@ -332,17 +332,6 @@ def unused_seeds_sentence(study: Study, table: TableKind, outcomes: pl.DataFrame
     return one_line(f"Left out: {'; '.join(parts)}.") if parts else ""
 
 
-def dropped_seeds_sentence(study: Study, outcomes: pl.DataFrame) -> str:
-    """Return a sentence for claims on the seeds that the study leaves out; "" if there are none."""
-    found = _left_out_trials(study, outcomes).values()
-    if not (seeds := {trial.id: trial.seed for trials in found for trial in trials}):
-        return ""
-    return (
-        f"the study leaves out {_trials_of_seeds(seeds.values())}: verdicts are valid only if the seeds were "
-        "chosen before any result was seen"
-    )
-
-
 def _left_out_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, list[Trial]]:
     """Return the ended trials that a grid would have with other seeds, by the study that trained them.
 

@@ -31,10 +31,10 @@ class StudyRecord(BaseModel):
     """A study as it last ran.
 
     It has the study's text, its overrides, and data on the run, such as its time. `published` has the text of
-    each file of published numbers that the study names. `seeds_before` are the
-    seeds for which there were results before the text got other seeds. `claims` has, for each claim that a
-    run has recorded, the number of trials that had ended by then. `other_paths` are other files with the
-    same name that have run in this store.
+    each file of published numbers that the study names. `seeds_before` are the seeds for which there were
+    results before the text got other seeds. `stated` has the time at which a run first recorded each claim,
+    and `seal` the claims and trials of `studies/evidence.py`, with their seal. `other_paths` are other files
+    with the same name that have run in this store.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True, frozen=True, extra="allow")
@@ -46,7 +46,8 @@ class StudyRecord(BaseModel):
     published: dict[str, str] = Field(default_factory=dict[str, str])
     run: str | None = None
     seeds_before: list[int] = Field(default_factory=list[int])
-    claims: dict[str, int] = Field(default_factory=dict[str, int])
+    stated: dict[str, str] = Field(default_factory=dict[str, str])
+    seal: dict[str, Any] = Field(default_factory=dict[str, Any])
     other_paths: list[str] = Field(default_factory=list[str])
 
 

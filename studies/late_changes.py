@@ -1,25 +1,20 @@
-"""Notes on what a study file has changed after there were results.
+"""Notes on seeds that a study file has changed after there were results.
 
-A verdict is weaker if its claim or a seed was added after results could be seen.
+A verdict is weaker if a seed was added after results could be seen.
 """
 
 from __future__ import annotations
 
-import operator
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ..storage import Store, StoreError
+from ..storage import Store
 from ..storage.rows import KEY_COLUMNS, has_trial
 from .resolve.trial import (
-    cell_key,
     first_of_each_kind,
     settings_from_json,
-    tables_from_json,
     training_id,
 )
 from .schema.factors import SEED, as_list
@@ -30,65 +25,7 @@ from .text.strict_model import as_table
 from .text.units import listed, plural
 
 if TYPE_CHECKING:
-    from .claims.comparisons import Claim, ClaimSpec
-
-
-def claim_ages(study: Study, store: Store) -> dict[str, int]:
-    """Return how many trials of a study had ended when each of its claims was first recorded by a run.
-
-    Trials count that have a task, and the data, of the claim's cells, also if their other settings differ.
-    The key of a claim is the statement that it tests: another statement or level is another claim. A claim
-    that no run has recorded has the number of trials by now. A study without a record, such as a copy with
-    another name, has the claims of the studies that trained its trials. Without a record that knows claims,
-    as in a clone, all are 0.
-    """
-    done = store.trials(columns=(*KEY_COLUMNS, "status", "settings")).filter(status="done")
-    in_cells = has_trial(trial.id for trial in study.cells)
-    is_recorded = store.records.load(study.name) is not None
-    names = [study.name] if is_recorded else done.filter(in_cells)["study"].unique().to_list()
-    records = [record for name in names if (record := store.records.load(name)) and "claims" in record]
-    own = done.filter(in_cells | (pl.col("study") == study.name)) if records else done.clear()
-    ended = Counter[tuple[str, str]]()
-    for settings in own["settings"]:
-        with suppress(StoreError):  # no store has written these settings
-            ended[_data_of(tables_from_json(settings))] += 1
-    data = {
-        cell_key(trial.levels): _data_of(trial.settings.model_dump(mode="json", include={"task"}))
-        for trial in (study.cells if ended else ())
-    }
-
-    def before(claim: Claim) -> int:
-        cells = {cell_key(each.cell) for each in claim.quantities}
-        return sum(ended[task] for task in {data[cell] for cell in cells & data.keys()})
-
-    ages = {_tested(each.spec): before(each) for each in study.claims}
-    recorded = [each for record in records for each in record["claims"].items()]
-    return ages | dict(sorted(recorded, key=operator.itemgetter(1), reverse=True))  # the lowest number wins
-
-
-def _data_of(settings: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the names of the task and of the corpus in a trial's settings. All own data have one name."""
-    corpus = settings["task"].get("corpus", "")
-    return settings["task"]["name"], corpus if isinstance(corpus, str) else "own"
-
-
-def describe_late_claims(study: Study, store: Store) -> str:
-    """Return a note on the claims that were changed or added after trials had ended, else ""."""
-    if not study.claims:
-        return ""
-    ages = claim_ages(study, store)
-    late = {each.spec.name: ended for each in study.claims if (ended := ages[_tested(each.spec)])}
-    if not late:
-        return ""
-    named = "; ".join(f"{name} (after {plural(ended, 'trial')})" for name, ended in late.items())
-    return f"claims that were changed or added after there were results: {named}"
-
-
-def _tested(spec: ClaimSpec) -> str:
-    holds = " ".join(spec.holds.split())
-    return spec.model_copy(update={"holds": holds}).model_dump_json(
-        exclude={"name", "source"}, exclude_defaults=True
-    )
+    pass
 
 
 def describe_max_seeds(study: Study, store: Store) -> str:

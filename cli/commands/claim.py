@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ... import reporting
+from ...studies.text.units import plural
 from ..json_output import print_json
 from ..options import JsonOption, LastRunStudy, ResultsOption
 from ..output import output_width, print_stdout
+
+if TYPE_CHECKING:
+    from ...studies.evidence import Verification
 
 app = typer.Typer(help="Check the claims in a study file against its results.", no_args_is_help=True)
 
@@ -18,6 +22,49 @@ EXIT_REFUTED = 1
 
 EXIT_UNDECIDED = 3
 """The exit status if no claim is refuted, and one is not confirmed."""
+
+
+@app.command()
+def verify(
+    folder: Annotated[
+        str | None,
+        typer.Argument(metavar="[FOLDER]", help="The store or a copy of it (default: as configured)."),
+    ] = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Check that claims, trials and values of a store still have the seals of their studies.
+
+    `study run` seals a study with claims when it ends. The seal covers what the claims test, when a run first
+    recorded them, and every ended trial of their cells with its values, whichever study trained it. Nothing
+    but the folder is read. This shows consistency, not honesty: whoever can write the folder can make another
+    seal.
+
+    Exits with 1 if anything was changed, dropped or added since.
+    """
+    from ... import cli
+    from ...storage import StoreError
+    from ...studies.evidence import verify_seals
+
+    store = cli.load_settings({"results": folder}).store
+    found = verify_seals(store)
+    if not found:
+        raise StoreError(
+            f"{store.absolute_place} has no seal: `activemem study run` seals a study with claims at its end"
+        )
+    if as_json:
+        print_json(seals=found)
+    else:
+        print_stdout("\n".join(line for each in found for line in _verification_lines(each)))
+    if any(each.changes for each in found):
+        raise typer.Exit(EXIT_REFUTED)
+
+
+def _verification_lines(found: Verification) -> list[str]:
+    what = f"seal {found.seal} of {plural(found.claims, 'claim')} and {plural(found.trials, 'trial')}"
+    if not found.changes:
+        return [f"{found.study}: unchanged · {what}"]
+    return [f"{found.study}: changed since its {what}", *(f"  {each}" for each in found.changes)]
 
 
 @app.command()
@@ -43,6 +90,7 @@ def check(
     from ...reporting.claims.terminal import changes_after_results, claims_to_terminal, explanations
     from ...reporting.outcomes import provenance
     from ...reporting.results import last_run_note
+    from ...studies.evidence import find_evidence
     from ..machine_settings import open_results
     from ..missing_results import note_missing_results, note_other_settings, require_readable
 
@@ -54,14 +102,15 @@ def check(
     found = reporting.select_claims(now.claims(), claim or ())
     has_no_results = note_missing_results(chosen)
     if as_json:
-        sheet, overrides = chosen.study.source_sheet, chosen.study.document.overrides
-        changes = changes_after_results(chosen.study, now.outcomes, chosen.store)
+        sheet, evidence = chosen.study.source_sheet, find_evidence(chosen.study, chosen.store)
         page = {
-            "overrides": overrides,
+            "overrides": chosen.study.document.overrides,
             "ours": sheet.names("ours"),
             "fitted": sheet.names("fitted"),
             "claims": found,
-            "changes": changes,
+            "changes": changes_after_results(chosen.study, chosen.store),
+            "evidence": evidence,
+            "seal": evidence.seal if evidence else "",
         }
         print_json(study=chosen.study.name, **page)
     else:

@@ -18,8 +18,9 @@ from ...errors import argument_fault, check_arguments, hint, number_fault, texts
 from ...plugins import PluginError, inline_codes
 from ...storage import Store, open_store, store_fault
 from ...studies.catalog.own_corpora import FOLDER
+from ...studies.evidence import seal_claims, state_claims
 from ...studies.last_run import other_files
-from ...studies.late_changes import claim_ages, seeds_before
+from ...studies.late_changes import seeds_before
 from ...studies.planning.status import study_status
 from ...studies.planning.time_estimates import TimeEstimator
 from ...studies.planning.trials_to_run import EarlierTrials, start_turns, trials_to_run
@@ -240,6 +241,7 @@ def run_until_stopped(
                 where = store.absolute_place
                 raise MachineError(f"the results in {where} were removed during the run")
             store.upkeep.compact()
+            seal_claims(study, store)
         summary = _summary(study, store, counter, given_up)
     return replace(summary, stop_signal=stop.stop_signal)
 
@@ -313,7 +315,8 @@ def _record(study: Study, store: Store) -> dict[str, object]:
         "published": dict(study.published.texts),
         "run": datetime.now(UTC).isoformat(timespec="seconds"),
         "seeds_before": list(seeds_before(study, store)),
-        "claims": claim_ages(study, store),
+        "stated": state_claims(study, store),
+        "seal": (store.records.load(study.name) or {}).get("seal", {}),
         "other_paths": other_files(study, store),
     }
 

@@ -16,13 +16,14 @@ import polars as pl
 from ...storage import Store
 from ...studies.catalog.metrics import find_metric, is_target, with_sign
 from ...studies.claims.comparisons import Extrapolation, iter_numbers, iter_quantities
-from ...studies.late_changes import describe_late_claims, describe_max_seeds
+from ...studies.evidence import find_evidence
+from ...studies.late_changes import describe_max_seeds
 from ...studies.presentation.metric_words import describe_metrics
 from ...studies.resolve.trial import CellKey, Trial, cell_key
 from ...studies.study import Study
 from ...studies.text.units import degrees_of_freedom, listed
 from ..observe import observe
-from ..outcomes import dropped_seeds_sentence, overrides_sentence, stale_sentences, unlearnt_sentence
+from ..outcomes import overrides_sentence, stale_sentences, unlearnt_sentence
 from ..statistics.estimates import TESTS
 from ..statistics.groups import RANK_SUMS
 from ..statistics.speedup import BOUND_WORDS, FIRST_SENTENCE, HALFWAY_SENTENCE, format_ratio
@@ -345,17 +346,23 @@ def measured_sentences(study: Study) -> tuple[str, ...]:
 def explanations(
     study: Study, checked: Sequence[ClaimResult], outcomes: pl.DataFrame, store: Store
 ) -> list[str]:
-    """Return the sentences below the claims of a study: on metrics, numbers, changes and settings."""
-    changes = changes_after_results(study, outcomes, store)
-    return [*measured_sentences(study), *legend(checked), *changes, *settings_sentences(study, outcomes)]
+    """Return the sentences below the claims of a study: on metrics, numbers, evidence and settings."""
+    evidence = find_evidence(study, store)
+    seen = [evidence.sentence] if evidence and evidence.trials else []
+    changes = changes_after_results(study, store)
+    return [
+        *measured_sentences(study),
+        *legend(checked),
+        *seen,
+        *changes,
+        *settings_sentences(study, outcomes),
+    ]
 
 
-def changes_after_results(study: Study, outcomes: pl.DataFrame, store: Store) -> list[str]:
-    """Return sentences on changes of `max_seeds`, seeds and claims since there were results."""
+def changes_after_results(study: Study, store: Store) -> list[str]:
+    """Return sentences on changes of `max_seeds` and of the file's seeds since there were results."""
     notes = (
         describe_max_seeds(study, store),
-        dropped_seeds_sentence(study, outcomes),
-        describe_late_claims(study, store),
         "the record of the last run was damaged: changes of seeds and claims before it are unknown"
         if store.records.find_damaged(study.name)
         else "",

@@ -176,10 +176,10 @@ def test_seeds_that_are_left_out_after_results_are_noted(run, study):
 
     assert run("study", "run", write([0, 1, 2]), "--local").exit_code == 0
     assert json.loads(run("claim", "check", "tiny", "--json").stdout)["changes"] == []
-    path, told = write([0, 2]), "study leaves out 1 stored trial of seed 1"
+    path, told = write([0, 2]), "leaves out 1 (seed 1 of tiny)"
     assert told in words_of(run("claim", "check", path))
-    (change,) = json.loads(run("claim", "check", path, "--json").stdout)["changes"]
-    assert told in change
+    evidence = json.loads(run("claim", "check", path, "--json").stdout)["evidence"]
+    assert [each["seed"] for each in evidence["trials"] if each["trial"] not in evidence["used"]] == [1]
     table = '\n[[table]]\nname = "ends"\nrows = "mixer"\nvalue = "loss"\n'
     Path(path).write_text(Path(path).read_text(encoding="utf-8") + table, encoding="utf-8")
     assert "Left out: 1 stored trial of seed 1, which" in words_of(run("table", "render", path))
