@@ -20,7 +20,7 @@ from ...studies.planning.final_values import (
     without_whole_dev,
 )
 from ...studies.presentation.figure_keys import INDEX_AXES, TIME_AXES, CellFigure
-from ...studies.presentation.kinds import Spread, place_of
+from ...studies.presentation.kinds import Spread, place_of, selected_seeds
 from ...studies.presentation.metric_words import in_sentence, with_true_title
 from ...studies.resolve.trial import CellKey, Trial
 from ...studies.schema.factors import ABSENT, SEED, level_key, level_name, named_levels, one_line
@@ -261,7 +261,9 @@ class FigureCells:
         low, high = min(counts), max(counts)
         shown: Spread = getattr(self.spec, "spread", "sd")
         part = f"; {interval}: {SPREADS[shown]}." if interval else "."
-        mean = "one seed." if high == 1 else f"mean of {number_range([low, high])} seeds{part}"
+        chosen = selected_seeds(self.spec.select, self.subject.study.factors)
+        seeds = chosen or ("one seed" if high == 1 else f"{number_range([low, high])} seeds")
+        mean = f"{seeds}." if high == 1 else f"mean of {seeds}{part}"
         has_diverged = not self.diverged.keys().isdisjoint(self.frame["cell"])
         return [
             f"{mark}: {mean}",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import ANALYTIC_COSTS, Metric, find_metric, is_target, pick_bias
 from ...studies.planning.final_values import ValueStatus
-from ...studies.presentation.kinds import describe_levels, fixed_levels, selected_levels
+from ...studies.presentation.kinds import describe_levels, fixed_levels, selected_levels, selected_seeds
 from ...studies.presentation.metric_words import (
     caution_sentence,
     difference_sentence,
@@ -327,6 +327,7 @@ def _average(
     noun = "seed" if study.pairs_seeds else "run"
     over = f"one {noun}" if known == [1] else f"{number_range(known)} {noun}s"
     averaged = "" if known == [1] else f"mean {SPREADS[spec.spread]} of "
+    over = selected_seeds(spec.select, study.factors) or over
     best_of = ""
     if counts and spec.pick_by:
         first, *others = (f"{count} levels of {factor}" for factor, count in counts.items())

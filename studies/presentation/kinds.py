@@ -38,6 +38,7 @@ from ..schema.factors import (
 from ..schema.settings import Level, Name, Names
 from ..text.strict_model import StrictModel
 from ..text.toml_positions import KeyPath
+from ..text.units import listed, number_range
 
 if TYPE_CHECKING:
     from ..catalog.published import PublishedNumbers
@@ -270,6 +271,20 @@ def selected_levels(
         factor: tuple(level for level in levels if _keeps(select, factor, level))
         for factor, levels in factors.items()
     }
+
+
+def selected_seeds(select: Mapping[str, Any], factors: Mapping[str, tuple[Level, ...]]) -> str:
+    """Return which seeds `select` includes, of which, such as `seed 2 of 0 to 2 (selected)`; "" for all.
+
+    `factors` are those of the study. Readers must know a choice among seeds: the best of several is no mean.
+    """
+    known = sorted(level for level in factors[SEED] if isinstance(level, int))
+    kept = sorted(level for level in known if _keeps(select, SEED, level)) if SEED in select else known
+    if kept == known or not kept:
+        return ""
+    is_range = known[-1] - known[0] == len(known) - 1
+    of = number_range(known) if is_range else listed(known)
+    return f"seed{'s' * (len(kept) > 1)} {listed(kept)} of {of} (selected)"
 
 
 def is_selected(select: Mapping[str, Any], levels: Mapping[str, Level]) -> bool:
