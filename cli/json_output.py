@@ -72,7 +72,7 @@ def as_json(value: object) -> object:  # noqa: PLR0911, PLR0912 -- a case for ea
         case Table():
             return as_json(list(iter_records(value)))
         case pl.DataFrame():
-            return _Rows(value)
+            return _FrameRows(value)
         case list() | tuple() | set() | frozenset():
             return list(map(as_json, value))
         case _ if is_dataclass(value):
@@ -88,7 +88,7 @@ def _fields(result: object) -> dict[str, object]:
     return {each.name: as_json(getattr(result, each.name)) for each in fields(result)}
 
 
-class _Rows(list[object]):
+class _FrameRows(list[object]):
     """The rows of a frame as plain data. Each is made when it is written, which takes little memory."""
 
     def __init__(self, frame: pl.DataFrame) -> None:

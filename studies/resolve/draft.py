@@ -9,6 +9,7 @@ value.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
@@ -348,9 +349,10 @@ def check_levels(draft: Draft) -> list[tuple[Mapping[str, Level], TrialSettings]
                 if problem.path and not draft.diagnostics.already_reported(problem.path):
                     faulty.setdefault(problem, []).append(number)
     placed = [{(name, level_key(level)) for name, level in cell.items()} & paths.keys() for cell in cells]
+    everywhere = Counter(chain.from_iterable(placed))
     for problem, numbers in faulty.items():
-        sound = [places for number, places in enumerate(placed) if number not in numbers]
-        guilty = [placed[number].difference(*sound) for number in numbers]
+        inside = Counter(chain.from_iterable(placed[number] for number in numbers))
+        guilty = [{each for each in placed[number] if inside[each] == everywhere[each]} for number in numbers]
         shared = set.intersection(*guilty)
         blamed = shared if len(shared) == 1 else guilty[0]
         report_problem(
@@ -359,7 +361,7 @@ def check_levels(draft: Draft) -> list[tuple[Mapping[str, Level], TrialSettings]
             problem,
             levels=cells[numbers[0]],
             paths={name: paths[name, key] for name, key in placed[numbers[0]]},
-            cause=next(iter(blamed))[0] if sound and len(blamed) == 1 else None,
+            cause=next(iter(blamed))[0] if len(numbers) < len(cells) and len(blamed) == 1 else None,
         )
     settings = [each for each in known if each is not None]
     if len(settings) < len(known):

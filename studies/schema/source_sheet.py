@@ -138,7 +138,7 @@ def read_source_sheet(
         if hole and (source is None or source.origin != "fitted"):
             continue
         # the values that fill a hole
-        filled = {each for each in {*given, *written} if hole and each in {("factors", hole[1]), ("cells",)}}
+        filled: tuple[KeyPath, ...] = (("factors", hole[1]), ("cells",)) if hole else ()
         if any(given.get(each) != written.get(each) for each in (path, *filled)):
             source = Source(origin="ours", detail="set for this run")
         elif source is None and is_given:

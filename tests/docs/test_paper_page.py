@@ -39,7 +39,7 @@ def folder(tmp_path_factory):
 
 def test_the_paper_of_the_page_loads_the_packages_that_its_tables_name(folder):
     table = folder / "generated" / "which-mixer" / "table-accuracy.tex"
-    (named,) = re.findall(r"\\usepackage{(.*?)}", table.read_text(encoding="utf-8"))
+    (named,) = re.findall(r"\\usepackage{(textcomp.*?)}", table.read_text(encoding="utf-8"))
     (loaded,) = re.findall(r"\\usepackage{(.*?)}", block("latex"))
     assert set(named.split(",")) <= set(loaded.split(","))
 
