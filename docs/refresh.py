@@ -61,7 +61,8 @@ def run_command(command: str, kind: str, folder: Path) -> str:
     An unexpected exit status stops the refresh, except that claims may be refuted or undecided.
     """
     status, text = run_forked(command, folder)
-    unconfirmed = status in (1, 3) and "claim check" in command and "Traceback" not in text
+    checks = "claim check" in command or "activemem judge" in command
+    unconfirmed = status in (1, 3) and checks and "Traceback" not in text
     if status != {"output": 0, "refusal": 2}[kind] and not unconfirmed:
         sys.exit(f"{command} ended with {status}:\n{text}")
     return text

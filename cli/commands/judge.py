@@ -101,6 +101,10 @@ def judge(
     table_format: Annotated[
         str, typer.Option("--format", metavar=_FORMATS, help="The format of tables.", rich_help_panel=_OUTPUT)
     ] = "rich",
+    notes: Annotated[
+        bool,
+        typer.Option("--notes", help="Say how the numbers of tables were tested.", rich_help_panel=_OUTPUT),
+    ] = False,
     figures: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Draw the figures into this folder.", rich_help_panel=_OUTPUT),
@@ -152,11 +156,11 @@ def judge(
     tables, checked = found.tables(), found.check_claims()
     if as_json:
         cells = [each for table in tables for each in iter_records(table)]
-        notes, origin = found.notes, found.runs.origin
-        print_json(study=found.study.name, origin=origin, notes=notes, cells=cells, claims=checked)
+        origin = found.runs.origin
+        print_json(study=found.study.name, origin=origin, notes=found.notes, cells=cells, claims=checked)
     elif table_format == "rich":
         ansi, width = has_styles(sys.stdout), output_width()
-        shown = [rich.render(each, width=width, ansi=ansi) for each in tables]
+        shown = [rich.render(each, width=width, ansi=ansi, notes=notes) for each in tables]
         print_stdout("\n".join([*shown, *([found.claims_text(width=width)] if checked else [])]), styled=True)
     else:
         print_stdout("\n".join(render_table(each, table_format) for each in tables))
