@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,10 +17,10 @@ from ..catalog.metrics import METRICS
 from ..catalog.published import PublishedNumbers
 from ..catalog.tasks import TaskSettings
 from ..claims.comparisons import weighted_cells
+from ..presentation.changes import CHANGES
 from ..presentation.kinds import ResultKeys
-from ..presentation.table_keys import CellsTable
 from ..resolve.template import Template
-from ..resolve.trial import Kind, Trial
+from ..resolve.trial import Trial
 from ..schema.factors import SEED
 from ..schema.settings import (
     ModelSettings,
@@ -51,24 +51,6 @@ class JudgedHeader(StrictModel):
     name: str | None = None
     title: str | None = None
     plugins: Names = ()
-
-
-class _RunKind(Kind):
-    """The key of a cell of runs that were not trained here, of whose settings nothing is known."""
-
-    cell: str
-
-    @classmethod
-    def of_cell(cls, cell: str) -> _RunKind:
-        """Return the key of a cell, given as a text that tells it from all others."""
-        settings = TrialSettings.model_construct(model=_MODEL, task=_TASK, train=_TRAIN, seed=0, code={})
-        kind = super().__new__(cls, settings)
-        kind.cell = cell
-        return kind
-
-    def ids(self, seeds: Any) -> Iterator[tuple[int, str]]:  # noqa: ANN401 -- any iterable of seeds
-        for seed in seeds:
-            yield seed, hashlib.sha256(f"{self.cell} {seed}".encode()).hexdigest()[:16]
 
 
 class _NoTask(TaskSettings):
@@ -152,8 +134,13 @@ def _study(diagnostics: Diagnostics, header: JudgedHeader, runs: Runs) -> Study:
         raise StudyError(document.source, found.faults)
     trials = list[Trial]()
     for number, levels in enumerate(runs.cells):
-        kind = _RunKind.of_cell(f"{runs.digest} {json.dumps(levels)}")
-        trials += Trial.of_seeds(name, levels, kind, [run.seed for run in runs.runs if run.cell == number])
+        cell, seeds_of_cell = json.dumps(levels), [run.seed for run in runs.runs if run.cell == number]
+        ids = (
+            (seed, sha256(f"{runs.digest} {cell} {seed}".encode()).hexdigest()[:16]) for seed in seeds_of_cell
+        )
+        # nothing is known of the settings; each cell has its own object of them
+        settings = TrialSettings.model_construct(model=_MODEL, task=_TASK, train=_TRAIN, seed=0, code={})
+        trials += Trial.of_ids(name, levels, settings, ids)
     return Study(
         header=StudySettings(
             name=name if name[0].isalpha() else f"runs-{name}", title=header.title or f"{runs.origin}"
@@ -178,7 +165,7 @@ def _kind_fault(spec: ResultKeys, runs: Runs) -> str:
         return f"kind '{kind}' needs models that were trained here: expected {', '.join(_KINDS)}"
     if runs.is_summary and kind in _OF_RUNS:
         return f"kind '{kind}' shows single runs, and a summary has none"
-    if isinstance(spec, CellsTable) and spec.rows == "changes":
+    if getattr(spec, "rows", None) == CHANGES:
         return 'rows = "changes" needs the baseline of a study that trains'
     if getattr(spec, "over", ()) and getattr(spec, "pick_by", None) is None and not runs.pairs_seeds:
         return 'a mean over levels is one of each seed: it needs pair = "seed"'

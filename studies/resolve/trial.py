@@ -208,10 +208,17 @@ class Trial:
         cls, study: str, levels: Mapping[str, Level], kind: Kind, seeds: Iterable[int]
     ) -> list[Self]:
         """Return the trials of a cell with each of these seeds. It is faster than making each by itself."""
+        return cls.of_ids(study, levels, kind.settings, kind.ids(seeds))
+
+    @classmethod
+    def of_ids(
+        cls, study: str, levels: Mapping[str, Level], settings: TrialSettings, ids: Iterable[tuple[int, str]]
+    ) -> list[Self]:
+        """Return the trials of a cell with these seeds and ids."""
         found: list[Self] = []
-        for seed, trial_id in kind.ids(seeds):
+        for seed, trial_id in ids:
             trial = cls.__new__(cls)
-            trial.study, trial._shared_levels, trial.common = study, levels, kind.settings
+            trial.study, trial._shared_levels, trial.common = study, levels, settings
             trial.seed, trial.id = seed, trial_id
             found.append(trial)
         return found
