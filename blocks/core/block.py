@@ -19,6 +19,7 @@ from torch.nn import functional
 
 from ...errors import ActivememError, describe_value, hint, nearest_hint, with_article
 from ...grammar import nodes
+from ...grammar.canonical import render
 from ...grammar.vocabulary.spec import (
     SPECS,
     ConfigContext,
@@ -72,9 +73,11 @@ class Block(nn.Module, ABC):
     `context_length` is how many past inputs a causal stream must keep for exact outputs; None if unbounded.
     `build_block` derives it from the reach in the specification. A block that sees the whole past through a
     state of fixed size overrides `step_with_grad` and sets `state_is_bounded`. The costs of a block that
-    `loops_over_positions` in Python are measured at short lengths.
+    `loops_over_positions` in Python are measured at short lengths. `build_block` sets `recipe`, the canonical
+    text of the block.
     """
 
+    recipe: str = ""
     context_length: int | None = None
     state_is_bounded: ClassVar[bool] = False
     loops_over_positions: ClassVar[bool] = False
@@ -325,6 +328,7 @@ def build_block(node: nodes.BlockNode, context: Context) -> Block:
     if block.context_length is None:
         sees = spec.reach(settings, CostContext(config=context.config, length=1))
         block.context_length = None if math.isinf(sees.left) else int(sees.left)
+    block.recipe = render(node)
     return block
 
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from ...grammar.vocabulary.attention import window_from_settings
 from ...grammar.vocabulary.spec import Settings, as_bool, as_int
+from ..core.attention_maps import record_weights
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, WeightRole, roles
@@ -59,7 +60,9 @@ def attend_persistent(vectors: Persistent, q: Tensor, dropout: Dropout) -> Tenso
     """
     keys, values = vectors.keys_values()
     scores = q.flatten(1, 2) @ keys.transpose(1, 2)  # (heads, batch · queries, N)
-    weights = dropout(torch.softmax(scores.view(*q.shape[:-1], scores.shape[-1]), -1))
+    weights = torch.softmax(scores.view(*q.shape[:-1], scores.shape[-1]), -1)
+    record_weights(weights.transpose(0, 1), persistent=weights.shape[-1])
+    weights = dropout(weights)
     return (weights.flatten(1, 2) @ values).view(q.shape)
 
 

@@ -14,6 +14,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from ...grammar.model_config import ModelConfig
 from ...grammar.vocabulary.attention import window_from_settings
 from ...grammar.vocabulary.spec import Settings, as_float, as_int, as_word
+from ..core.attention_maps import is_recording, record_weights
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Linear
@@ -222,8 +223,9 @@ def attend(
     - The sequence is short, and the program is compiled, which fuses plain products.
     - Dropout applies to the weights, or scores have a cap or learnt biases.
     - Forward-mode derivatives are computed.
+    - Weights are recorded.
     """
-    plain = dropout.active
+    plain = dropout.active or is_recording()
     if torch.compiler.is_compiling():
         plain = plain or (not k.is_cuda and k.shape[2] <= MAX_UNFUSED_LENGTH)
     elif not plain and k.is_cpu and torch.is_autocast_enabled("cpu"):
@@ -298,6 +300,8 @@ def attend_unfused(
             scores = scores.masked_fill(~visible, -torch.inf)
         scores = scores.flatten(0, 1)
     weights = scores.softmax(-1)
+    if is_recording():
+        record_weights(weights.view(batch, heads, queries, keys))
     return torch.bmm(dropout(weights) if dropout.rate else weights, v).view(
         batch, heads, queries, v.shape[-1]
     )

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ...grammar.vocabulary.spec import Settings, as_float, as_int, as_word
+from ..core.attention_maps import record_weights
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, Linear, WeightRole, roles
@@ -67,7 +68,9 @@ class ForgettingAttention(Block):
             known = torch.cat([state, known], 2)
             k, v, log_gates = known.split([k.shape[-1], k.shape[-1], 1], -1)
             k, v = k.to(q.dtype), v.to(q.dtype)
-        y = self.dropout(_fading_weights(q, k, log_gates.squeeze(-1), self.scale)).to(v.dtype) @ v
+        weights = _fading_weights(q, k, log_gates.squeeze(-1), self.scale)
+        record_weights(weights)
+        y = self.dropout(weights).to(v.dtype) @ v
         return self.output(y.transpose(1, 2).flatten(2)), known
 
 
@@ -160,7 +163,9 @@ class DifferentialAttention(Block):
         if visible is not None:
             scores = scores.masked_fill(~visible, -torch.inf)
         kept, taken = torch.softmax(scores, -1).chunk(2, 1)
-        y = self.dropout(kept - self.share() * taken) @ v  # (batch, heads, queries, 2 * head_width)
+        weights = kept - self.share() * taken
+        record_weights(weights)
+        y = self.dropout(weights) @ v  # (batch, heads, queries, 2 * head_width)
         if self.norm is not None:
             y = self.norm(y)
         # the factor keeps gradients about as large as in plain attention (Ye et al. 2024)

@@ -24,6 +24,7 @@ from torch.nn import functional
 from torch.nn.functional import leaky_relu
 
 from ...grammar.vocabulary.spec import Settings
+from ..core.attention_maps import record_weights
 from ..core.block import Block, Context, register_block
 from ..core.initialisation import Initialisable, Linear, WeightRole, roles
 from ..core.operations import ACTIVATIONS, SavedContext, has_tangent, without_autocast
@@ -65,7 +66,9 @@ class AttentionPool(Block):
         scores = self.score(x)  # (batch, length)
         if mask is not None:
             scores = scores.masked_fill(~mask, -torch.inf)
-        return (scores.softmax(-1).unsqueeze(1) @ zero_masked(x, mask)).squeeze(1)
+        weights = scores.softmax(-1).unsqueeze(1)
+        record_weights(weights.unsqueeze(1))
+        return (weights @ zero_masked(x, mask)).squeeze(1)
 
 
 @register_block("mean_pool")

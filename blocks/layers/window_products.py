@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ..core.attention_maps import is_recording, record_weights
+
 CHUNK_LENGTH = 128
 """The number of queries in a piece."""
 
@@ -176,6 +178,7 @@ def window_products(form: WindowForm, given: WindowInputs, kept: Sequence[Tensor
     is empty without dropout.
     """
     found: list[Tensor] = []
+    maps: list[Tensor] = []
     for number, piece in enumerate(form.pieces):
         rows = slice(piece.start - given.past, piece.stop - given.past)
         keys = slice(piece.key_start, piece.key_stop)
@@ -187,10 +190,24 @@ def window_products(form: WindowForm, given: WindowInputs, kept: Sequence[Tensor
         if given.extra_keys is not None:
             scores = torch.cat([scores, _of_heads(q, given.extra_keys.transpose(1, 2))], -1)
         weights = torch.softmax(scores, -1)
+        if is_recording():
+            maps.append(_among_all_keys(form, given, weights, piece))
         if kept:
             weights = weights * kept[number] * form.kept_scale
         found.append(_values(form, given, weights, piece))
+    if maps:
+        record_weights(torch.cat(maps, 2).transpose(0, 1), persistent=given.num_extra)
     return found[0] if len(found) == 1 else torch.cat(found, 2)
+
+
+def _among_all_keys(form: WindowForm, given: WindowInputs, weights: Tensor, piece: QueryChunk) -> Tensor:
+    """Return a piece's weights (heads, batch, queries, all keys and extra keys), 0 outside of its window."""
+    within, extra = weights.split([piece.key_count, given.num_extra], -1)
+    if form.keyless(piece):
+        within = within.clone()
+        within[:, :, 0] = 0.0
+    within = functional.pad(within, (piece.key_start, given.k.shape[2] - piece.key_stop))
+    return torch.cat([within, extra], -1)
 
 
 def _by_distance(form: WindowForm, given: WindowInputs, q: Tensor, piece: QueryChunk) -> Tensor:

@@ -21,6 +21,7 @@ from ...grammar import ModelConfig, Recipe, nodes, parse
 from ...grammar.analysis.analyse import count_parameters
 from ...grammar.model_config import ModelConfigError, ResidualInit, configure
 from ...grammar.vocabulary.spec import OTHER_LENGTH, VECTOR, Role, lookup, output_kind, pair_position_fault
+from ..core.attention_maps import AttentionMap, is_recording, recording
 from ..core.block import BLOCKS, Block, BuildError, Context, InputError, StreamChunk, StreamState
 from ..core.dropout import Dropout
 from ..core.initialisation import Embedding, Linear, drawn_by, initialise, widen_output
@@ -205,6 +206,22 @@ class Model(BaseModel[ResidualStack]):
         hidden, state = self._hidden_stream(inputs, state)
         return self._nll(hidden, targets), state
 
+    def attention(self, inputs: Tensor, lengths: Tensor | None = None) -> list[AttentionMap]:
+        """Return the attention weights of each block that has some, as it uses them, without dropout.
+
+        The arguments are those of `forward`. Raise BuildError if no block of the model has such weights.
+        """
+        was_training = self.training
+        self.eval()
+        try:
+            with torch.no_grad(), recording(self) as maps:
+                self._hidden(inputs, lengths)
+        finally:
+            self.train(was_training)
+        if not maps:
+            raise BuildError("expected a model with attention, such as sa; no block of this one has weights")
+        return maps
+
     def codes(self, inputs: Tensor) -> Tensor:
         """Return the body's output at each position, (batch, length, width), without the output layer."""
         x, signal = self._embed(inputs, 0)
@@ -224,7 +241,7 @@ class Model(BaseModel[ResidualStack]):
             lengths = lengths.clamp(min=1)
             mask = _mask(inputs, lengths)
         plain = self.config.settings.position == "none" and not (
-            self.dropout.active or self.input_dropout.active
+            self.dropout.active or self.input_dropout.active or is_recording()
         )
         if plain and isinstance(self.embedding, Linear):  # may avoid storing the sequence of vectors
             x = try_fused_pooling(self.embedding, self.body, inputs, mask)
