@@ -11,15 +11,14 @@ from .. import reporting
 from ..plugins import has_plugins, loaded_files, plugin_path
 from ..storage import Store, StoreError
 from ..storage.rows import KEY_COLUMNS, TRIALS
-from ..studies.last_run import describe_taken_name, load_last_run, other_files, other_results
+from ..studies.last_run import other_files, other_results
 from ..studies.planning.final_values import NOT_A_NUMBER, SEES_FUTURE
-from ..studies.planning.other_versions import describe_changed_settings, find_other_versions
+from ..studies.planning.other_versions import find_other_versions
 from ..studies.planning.reused_trials import describe_stale, find_stale_trials
 from ..studies.planning.status import StudyStatus, stored_outcomes, study_outcomes
-from ..studies.planning.trials_to_run import would_continue
 from ..studies.study import Study, shipped_studies
-from ..studies.text.errors import StudyError, command_line
-from ..studies.text.units import labelled_lines, plural
+from ..studies.text.errors import command_line
+from ..studies.text.units import labelled_lines
 from .machine_settings import configured_plugins
 from .output import EXIT_FAILED, output_width, print_stderr
 
@@ -129,67 +128,42 @@ def require_readable(results: reporting.StudyResults) -> None:
         raise typer.Exit(EXIT_FAILED) from error
 
 
-def note_other_settings(results: reporting.StudyResults, kind: str, verb: str = "render") -> bool:
-    """Print a note to standard error if a study's missing trials exist with other settings.
-
-    A study that was read from its file is compared with its last run, and its last run with its file. The
-    note has the command that shows the other trials. Return whether it was printed.
-    """
-    study, store = results.study, results.store
-    stored, own = set(store.trials(columns=KEY_COLUMNS)["trial"]), {trial.id for trial in study.trials}
-    is_from_file = study.document.path is not None
-    if study.search is not None or own <= stored or stored <= own:
-        return False
-    if is_from_file and store.records.load(study.name) is None:
-        return False
-    other = study.name if is_from_file else _study_argument(study, store)
-    try:
-        found = load_last_run(other, store, quiet=True)  # the user has given the file
-    except StudyError:
-        return False
-    others = {trial.id for trial in found.trials} & stored - own
-    if others:
-        then = [trial for trial in found.trials if trial.id in others]
-        changes = ", ".join(found.document.overrides) or describe_changed_settings(then, study)
-        if is_from_file and not found.header.keep_checkpoints and would_continue(study.trials, then):
-            changes += "; with keep_checkpoints = true in [study], longer trainings would continue them"
-        where = "as it last ran" if is_from_file else "as in its file"
-        where += f" ({changes})" if changes else ""
-        have = f"the store has {plural(len(others), 'trial')} of {study.name} {where}"
-        print_stderr(f"{have}; to show them: {store_command(store, kind, verb, other)}")
-    return bool(others)
-
-
-def note_other_versions(results: reporting.StudyResults) -> None:
+def note_other_versions(results: reporting.StudyResults, *, where_missing: bool = False) -> None:
     """Print notes to standard error on stored trials of other versions of a study, and how to see more.
 
-    There is none for overrides of a file.
+    There is none for overrides of a file. With `where_missing`, there is none for a search, nor for a grid
+    with all of its trials in the store.
     """
     study, store = results.study, results.store
     is_from_file = study.document.path is not None
-    found = find_other_versions(study, store)
-    if (is_from_file and study.document.overrides) or not found.notes:
+    if is_from_file and study.document.overrides:
         return
-    argument = _study_argument(study, store) if is_from_file else study.name
-    print_stderr("\n".join(found.notes))
-    print_stderr(f"more on versions: {store_command(store, 'study', 'status', argument, versions=True)}")
+    own = {trial.id for trial in study.trials}
+    if where_missing and (study.search is not None or own <= set(store.trials(columns=KEY_COLUMNS)["trial"])):
+        return
+    if notes := find_other_versions(study, store).notes:
+        argument = _study_argument(study, store) if is_from_file else study.name
+        print_stderr("\n".join(notes))
+        print_stderr(f"more on versions: {store_command(store, 'study', 'status', argument, versions=True)}")
 
 
 def describe_versions(results: reporting.StudyResults) -> list[str]:
-    """Return all notes on other versions of a study, with the command that lists their trials."""
+    """Return all notes on other versions of a study, with the commands that list and show their trials."""
     from ..reporting.claims.terminal import changes_after_results
     from ..reporting.outcomes import stale_sentences
 
     study, store, outcomes = results.study, results.store, results.now.outcomes
-    found = find_other_versions(study, store)
-    argument = _study_argument(study, store) if study.document.path is not None else study.name
+    found, is_from_file = find_other_versions(study, store), study.document.path is not None
+    argument = _study_argument(study, store) if is_from_file else study.name
     see = store_command(store, "study", "forget", argument, stale=True, dry_run=True)
+    show = store_command(store, "table", "render", study.name)
+    record = store.records.load(study.name) if is_from_file else None
     return [
         *found.notes,
         *([f"to list these trials: {see}"] if found.trials and study.search is None else []),
+        *([f"the study as it last ran: {show}"] if record and record["text"] != study.document.text else []),
         *stale_sentences(study, outcomes, study.metrics),
         *changes_after_results(study, store),
-        *filter(None, [describe_taken_name(study, store, "after a run")]),
         *(f"the name {study.name} is also that of {file}" for file in other_files(study, store)),
     ] or [f"the store has no other version of {study.name}"]
 
@@ -213,12 +187,12 @@ def note_old_values(study: Study, store: Store) -> None:
             print_stderr("\n".join(labelled_lines("note", text, output_width())))
 
 
-def require_results(results: reporting.StudyResults, kind: str, verb: str) -> None:
-    """End the command `kind verb` with status 1 if a store has no outcome of a study.
+def require_results(results: reporting.StudyResults) -> None:
+    """End the command with status 1 if a store has no outcome of a study.
 
     Otherwise print notes on values that are old or missing.
     """
     if note_missing_results(results):
-        note_other_settings(results, kind, verb)
+        note_other_versions(results, where_missing=True)
         raise typer.Exit(EXIT_FAILED)
     note_old_values(results.study, results.store)

@@ -92,7 +92,7 @@ def check(
     from ...reporting.results import last_run_note
     from ...studies.evidence import find_evidence
     from ..machine_settings import open_results
-    from ..missing_results import note_missing_results, note_other_settings, require_readable
+    from ..missing_results import note_missing_results, note_other_versions, require_readable
 
     chosen = open_results(study, results, reads=("claim", "source"))
     if not chosen.study.claims:
@@ -118,7 +118,7 @@ def check(
         sentences = explanations(chosen.study, found, now.outcomes, chosen.store)
         sentences.append(provenance(ids, now.outcomes))
         print_stdout(claims_to_terminal(found, sentences, width=output_width()))
-        note_other_settings(chosen, "claim", "check")
+        note_other_versions(chosen, where_missing=True)
     require_readable(chosen)
     verdicts = {each.verdict for each in found}
     if has_no_results or reporting.Verdict.REFUTED in verdicts:

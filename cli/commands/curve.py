@@ -48,11 +48,11 @@ def render(
     nothing. Exits with 1 if the store has no results.
     """
     from ..machine_settings import open_results
-    from ..missing_results import note_other_settings, require_results
+    from ..missing_results import note_other_versions, require_results
 
     chosen = open_results(study, results, reads=("curve",))
     curves = chosen.curves(curve)
-    require_results(chosen, "curve", "render")
+    require_results(chosen)
     names = [each.name for each in curves]
     image_format, paths = _output_files(chosen.study.name, names, out, image_format)
     if as_json:
@@ -63,7 +63,7 @@ def render(
             with waiting(f"drawing {path}"):
                 write_file(path, each.render(image_format))
             print_stdout(str(path))
-        note_other_settings(chosen, "curve")
+        note_other_versions(chosen, where_missing=True)
 
 
 def _output_files(

@@ -109,14 +109,14 @@ def _read(paper: Path, results: str | None) -> Manuscript:
     overrides, and on numbers that lack trials or are biased. Exit with 1 if no study has results.
     """
     from ...reporting.manuscript.paper_file import read_manuscript
-    from ..missing_results import note_missing_results, note_other_settings
+    from ..missing_results import note_missing_results, note_other_versions
 
     found = read_manuscript(paper, lambda place: cli.load_settings({"results": results or place}).store)
     missing: list[bool] = []
     for each in found.studies:
         opened = reporting.StudyResults(each.study, each.store)
         missing.append(note_missing_results(opened))
-        note_other_settings(opened, "table")
+        note_other_versions(opened, where_missing=True)
     if all(missing):
         raise typer.Exit(EXIT_FAILED)
     for study in (each.study for each in found.studies):

@@ -47,7 +47,7 @@ def build(
     from ..missing_results import require_results
 
     found = open_results(study, results, reads=SECTIONS)
-    require_results(found, "report", "build")
+    require_results(found)
     if out is not None and out.suffix.lower() not in ("", ".html", ".htm"):
         raise typer.BadParameter(f"--out: expected a name in .html, got '{out}'")
     path = out or Path(f"{found.study.name}.html")

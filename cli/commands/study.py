@@ -47,14 +47,13 @@ def plan(
     one training step. Its sequences have the task's length, or 40 tokens if the length grows during training.
     The command estimates times from stored trials, or from a few measured steps.
     """
-    from ...studies.last_run import describe_taken_name, load_to_run
+    from ...studies.last_run import load_to_run
     from ...studies.plan_text import format_plan
     from ...studies.planning.accelerators import time_on
     from ...studies.searches.words import rung_costs
     from ..missing_results import (
         note_old_values,
         note_other_results,
-        note_other_settings,
         note_other_versions,
         train_command,
     )
@@ -65,11 +64,8 @@ def plan(
         opened = reporting.StudyResults(load_to_run(study, store, overrides or ()), store)
         planned = opened.plan(configured.machine, only=only or ())
         planned = planned if on is None else planned.with_notes([("where", time_on(planned, on))])
-    if note := describe_taken_name(opened.study, store, "after a run"):
-        print_stderr(note)
     note_other_results(opened.study, store)
-    if not note_other_settings(opened, "table"):
-        note_other_versions(opened)
+    note_other_versions(opened)
     note_old_values(opened.study, store)
     if as_json:
         design = opened.study.design
@@ -129,7 +125,6 @@ def status(
         describe_versions,
         note_missing_results,
         note_old_values,
-        note_other_settings,
         note_other_versions,
         require_readable,
     )
@@ -144,8 +139,7 @@ def status(
     else:
         if not now.started:
             note_missing_results(opened, now)
-        if not note_other_settings(opened, "table"):
-            note_other_versions(opened)
+        note_other_versions(opened)
         note_old_values(found, opened.store)
         title = map(bold, wrap(f"{found.name} · {found.title}", output_width()))
         print_stdout(

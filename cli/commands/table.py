@@ -63,7 +63,7 @@ def render(
     from ...reporting.tables.render import render as render_table
     from ...reporting.tables.table import CellStatus, iter_records
     from ...studies.last_run import load_last_run
-    from ..missing_results import note_missing_results, note_other_settings, require_readable
+    from ..missing_results import note_missing_results, note_other_versions, require_readable
 
     found = cli.load_settings({"results": results, "format": table_format})
     chosen = None
@@ -97,5 +97,5 @@ def render(
     statuses = {cell.status for each in tables for row in each.cells for cell in row}
     if chosen is not None and statuses & gaps:  # otherwise the store need not be read again
         if not as_json:
-            note_other_settings(chosen, "table")
+            note_other_versions(chosen, where_missing=True)
         require_readable(chosen)

@@ -11,14 +11,16 @@ from typing import Final
 from ...plugins import loading_advice
 from ...storage import Store, StoreError
 from ...storage.rows import KEY_COLUMNS, has_trial
+from ..last_run import describe_taken_name
 from ..resolve.result_changes import changes_of
 from ..resolve.trial import Trial, first_of_each_kind, settings_from_json
 from ..schema.factors import SEED, level_text
-from ..study import Study
+from ..study import Study, load_recorded_study
 from ..text.document import iter_leaves
+from ..text.errors import StudyError
 from ..text.units import listed, plural
 from .status import count_other_points, stored_outcomes
-from .trials_to_run import stale_part, trials_by_lacking_plugin
+from .trials_to_run import stale_part, trials_by_lacking_plugin, would_continue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +29,7 @@ class OtherVersions:
 
     `trials` counts the stored trials under the study's name that it does not count. `notes` say how they
     differ from the study, as far as it is known: by a change of activemem, by their seeds, by settings, or in
-    another way. They also name plug-ins that must be loaded to know.
+    another way. They also name another file of this name, and plug-ins that must be loaded to know.
     """
 
     trials: int
@@ -40,24 +42,45 @@ def find_other_versions(study: Study, store: Store) -> OtherVersions:
         found = count_other_points(study, stored_outcomes(store, study))
         why = "other settings, data or code, or points outside the present space"
         return OtherVersions(trials=found, notes=(_told(study, found, why),) if found else ())
-    notes = describe_lacking_plugins(study, store)
+    taken = describe_taken_name(study, store, "after a run")
+    notes = [*([taken] if taken else []), *describe_lacking_plugins(study, store)]
     stale = stale_part(study, store)
-    latest = latest_trials(store, stale)
-    outdated = [each for each in latest if each.id not in stale and changes_of(each.settings)]
-    before = len(stale) if latest and len(outdated) == len(latest) else len(outdated)
+    found = stale | _without_overrides(study, store)
+    latest = latest_trials(store, found)
+    outdated = [each for each in latest if each.id not in found and changes_of(each.settings)]
+    before = len(found) if latest and len(outdated) == len(latest) else len(outdated)
     if before:
         why = "from before a change of activemem that moves their results: changelog, Results change"
         notes.append(_told(study, before, why))
     latest = [each for each in latest if each not in outdated]
     of_other_seeds = {trial.id for trial in study.trials_of_seeds(sorted({each.seed for each in latest}))}
-    if same := [trial for trial in latest if trial.id in of_other_seeds & stale]:
+    if same := [trial for trial in latest if trial.id in of_other_seeds & found]:
         seeds = listed(sorted({each.seed for each in same}))
         notes.append(_told(study, len(same), f"they would count if the study had their seeds: {seeds}"))
-    if others := len(stale) - before - len(same):
+    if others := len(found) - before - len(same):
         why = describe_changed_settings(latest, study) or "other seeds, file, data, code or --set"
-        reused = "; --keep-stale may have reused them" if any(each.common.code for each in latest) else ""
-        notes.append(_told(study, others, f"{why}{reused}"))
+        why += "; --keep-stale may have reused them" if any(each.common.code for each in latest) else ""
+        is_planned = study.document.path is not None and not study.header.keep_checkpoints
+        if is_planned and would_continue(study.trials, latest):
+            why += "; with keep_checkpoints = true in [study], longer trainings would continue them"
+        notes.append(_told(study, others, why))
     return OtherVersions(trials=len(stale), notes=tuple(notes))
+
+
+def _without_overrides(study: Study, store: Store) -> set[str]:
+    """Return the stored trials that a study read from its last run lacks because of the overrides of the run.
+
+    They are not stale: the study's file has them.
+    """
+    record = store.records.load(study.name)
+    if record is None or study.document.path is not None or not study.document.overrides:
+        return set()
+    try:
+        file = load_recorded_study({**record, "overrides": ()})
+    except StudyError:  # a text that needs an override
+        return set()
+    own = {trial.id for trial in study.with_later_seeds().trials}
+    return {trial.id for trial in file.trials}.intersection(store.trials(columns=KEY_COLUMNS)["trial"]) - own
 
 
 def describe_lacking_plugins(study: Study, store: Store) -> list[str]:

@@ -376,7 +376,7 @@ def test_a_run_with_an_override_does_not_make_the_trials_without_it_stale(run, t
     forgotten = run("study", "forget", "tiny", "--stale", "--dry-run").stdout
     assert forgotten.splitlines()[0] == "tiny: the store has none of these trials"
     told = " ".join(run("study", "status", "tiny").stderr.split())
-    assert "has 4 trials of tiny as in its file (train.epochs = 2, now 1)" in told
+    assert "4 stored trials of other versions of tiny are not counted (train.epochs = 2, now 1)" in told
 
 
 @pytest.mark.parametrize(
@@ -404,11 +404,10 @@ def test_changed_levels_are_named_by_their_factor(run, tiny):
     run("study", "run", tiny, *few)
     file.write_text(file.read_text(encoding="utf-8").replace("conv(k=3)", "conv(k=5)"), encoding="utf-8")
     changed = "(mixer = conv(k=3), now sa(heads=1, head_width=4) or conv(k=5))"
-    told = " ".join(run("study", "status", tiny).stderr.split())
-    assert f"has 2 trials of tiny as it last ran {changed}" in told
-    run("study", "run", tiny, *few)
-    told = " ".join(run("study", "status", tiny).stderr.split())
-    assert f"2 stored trials of other versions of tiny are not counted {changed}" in told
+    for _ in range(2):  # before and after another run
+        told = " ".join(run("study", "status", tiny).stderr.split())
+        assert f"2 stored trials of other versions of tiny are not counted {changed}" in told
+        run("study", "run", tiny, *few)
 
 
 def test_the_stale_trials_of_a_search_are_not_known(run, golden):

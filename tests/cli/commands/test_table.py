@@ -165,13 +165,18 @@ def test_an_incomplete_table_points_to_trials_with_other_settings(run, tiny, gol
     for trial in (*shorter.trials, load_study(tiny).trials[0]):
         store_outcome(trial, store)
     store.records.save("tiny", {"text": text, "overrides": ["train.epochs=1"], "path": tiny})
+    more = "\nmore on versions: activemem study status tiny.toml --versions\n"
     for kind, verb in (("table", "render"), ("claim", "check"), ("curve", "render")):
-        assert run(kind, verb, tiny).stderr.endswith(f"; to show them: activemem {kind} {verb} tiny\n")
+        assert run(kind, verb, tiny).stderr.endswith(more)
+    assert (
+        "\nthe study as it last ran: activemem table render tiny\n"
+        in run("study", "status", tiny, "--versions").stdout
+    )
     golden(run("study", "plan", tiny).stderr)
     assert run("table", "render", "tiny").stderr == ""  # nothing is missing
     store.records.save("tiny", {"text": text, "overrides": ["train.epochs=3"], "path": tiny})
     golden(run("table", "render", "tiny").stderr)
-    assert run("report", "build", "tiny").stderr.endswith("activemem report build tiny.toml\n")
+    assert run("report", "build", "tiny").stderr.endswith("activemem study status tiny --versions\n")
 
 
 def test_a_store_that_is_copied_without_overwriting_adds_the_trials_of_a_co_author(run, tiny):
