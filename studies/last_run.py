@@ -54,7 +54,7 @@ def load_last_run(
     the working directory or in `folder`, has changed since.
 
     The caller `reads` some sections of the file, such as "table". Their faults raise StudyError; faults of
-    the others are logged, unless `quiet`. A file that is as it last ran needs no such check.
+    the others are logged, unless `quiet`. A file that is as it last ran, or shipped, needs no such check.
     """
     name = store.records.latest() if name_or_path is None else name_or_path
     if name is None:
@@ -93,10 +93,11 @@ def load_last_run(
 def _check_sections(study: Study, store: Store, reads: Collection[str], *, quiet: bool) -> None:
     """Raise StudyError for faults of the sections that a caller reads, and log those of the others."""
     record, document = store.records.load(study.name) or {}, study.document
-    ran = (record.get("text"), tuple(record.get("overrides", ()))) == (document.text, document.overrides)
-    if faults := study.sections.faults(sections=reads) if ran else study.section_faults(reads):
+    is_checked = (record.get("text"), (*record.get("overrides", ()),)) == (document.text, document.overrides)
+    is_checked |= not document.overrides and document.path in shipped_studies().values()
+    if faults := study.sections.faults(sections=reads) if is_checked else study.section_faults(reads):
         raise StudyError(document.source, faults)
-    if not (ran or quiet) and (faults := study.section_faults(set(SECTIONS).difference(reads))):
+    if not (is_checked or quiet) and (faults := study.section_faults(set(SECTIONS).difference(reads))):
         _log.warning("%s\n\nother parts of the file are used", StudyError(document.source, faults))
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .catalog.published import PublishedNumbers
-from .presentation.reader import check_shown_metrics, read_results
 from .resolve.template import Template
 from .resolve.trial import Trial
 from .schema.design import Design
@@ -63,9 +62,11 @@ class Sections:
         for section in SECTIONS:
             if section in sections:
                 values, diagnostics = self._read(section)
-                if trials is not None and section in ("table", "curve"):
+                if trials is not None and values and section in ("table", "curve"):
+                    from .presentation.reader import check_shown_metrics  # noqa: PLC0415 -- as below
+
                     check_shown_metrics(diagnostics, section, values, trials)
-                if trials is not None and section == "claim" and values:
+                elif trials is not None and values and section == "claim":
                     from .claims.reader import check_claimed_metrics  # noqa: PLC0415 -- as below
 
                     check_claimed_metrics(diagnostics, values, trials)
@@ -85,7 +86,10 @@ class Sections:
                 fitted = read_fitted(diagnostics, self.design, sheet.fitted)
             values = sheet, fitted
         elif section in ("table", "curve"):
-            values = read_results(diagnostics, section, self.design, self.published)
+            if section in diagnostics.data:
+                from .presentation.reader import read_results  # noqa: PLC0415 -- a status needs no table
+
+                values = read_results(diagnostics, section, self.design, self.published)
             if section == "table" and not diagnostics.faults and (unused := self._unused_numbers(values)):
                 diagnostics.report(("study", "published"), unused)
         elif section in diagnostics.data:
