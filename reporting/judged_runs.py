@@ -19,10 +19,12 @@ from ..studies.judged.keys import RunsSettings
 from ..studies.judged.study import default_table, judged_metrics, load_runs, runs_text
 from ..studies.planning.final_values import DIVERGED
 from ..studies.presentation.kinds import ResultKeys
+from ..studies.resolve.trial import cell_key
 from ..studies.schema.factors import one_line
 from ..studies.study import Study
 from ..studies.text.document import parse_document, read_document
 from ..studies.text.strict_model import InvalidTableError, validate
+from ..studies.text.units import listed
 from .claims.check import check_claims
 from .claims.terminal import claims_to_terminal, legend, measured_sentences
 from .kinds import build_curve, build_table
@@ -111,9 +113,15 @@ class JudgedRuns:
 
     def claims_text(self, *, width: int = 100) -> str:
         """Return the verdicts as text, with the sentences that explain them."""
-        checked = self.check_claims()
+        if not (checked := self.check_claims()):
+            return ""
         with judged_metrics(self.runs):
             sentences = [*measured_sentences(self.study), *legend(checked), *self._other_pairing(checked)]
+        read = {cell_key(each.cell) for claim in self.study.claims for each in claim.quantities}
+        if len(read) < (count := len(self.runs.cells)):
+            sentences.append(
+                f"Of {count} cells, {len(read)} are compared: valid if chosen before any result."
+            )
         return claims_to_terminal(checked, [*sentences, *self.runs.sentences, checked[0].origin], width=width)
 
     def _other_pairing(self, checked: Sequence[ClaimResult]) -> Iterator[str]:
@@ -184,11 +192,7 @@ def judge(
         argument_fault("text", text, str, "tables as in a study file"),
         error=RunsError,
     )
-    if isinstance(source, str | Path) and str(source).endswith(".toml"):
-        return JudgedRuns(load_runs(read_document(Path(source))))
-    frame, files = _read_source(source)
     given = {
-        "file": tuple(files),
         "form": form,
         "factors": tuple(factors),
         "metrics": _metrics(metrics),
@@ -200,8 +204,16 @@ def judge(
         "planned": planned,
         "spread": spread,
     }
+    if isinstance(source, str | Path) and str(source).endswith(".toml"):
+        defaults = RunsSettings(file=("",)).model_dump()
+        named = [name for name, value in given.items() if value != defaults[name]]
+        others = {"claims": claims, "baseline": baseline, "text": text}
+        if named := [*named, *(name for name, value in others.items() if value)]:
+            raise RunsError(f"{source} is a study file: set {listed(named)} there")
+        return JudgedRuns(load_runs(read_document(Path(source))))
+    frame, files = _read_source(source)
     try:
-        settings = validate(RunsSettings, given)
+        settings = validate(RunsSettings, {"file": tuple(files), **given})
     except InvalidTableError as error:
         raise RunsError(str(error)) from None
     for each in claims:

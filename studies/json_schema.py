@@ -90,7 +90,7 @@ def study_schema() -> dict[str, Any]:
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "activemem study",
         "type": "object",
-        "required": ["study", *TRIAL_TABLES],
+        "anyOf": [{"required": ["study", *TRIAL_TABLES]}, {"required": ["study", "runs"]}],
         "additionalProperties": False,
         "properties": properties,
         "if": {"properties": {"study": has_plugins}},

@@ -148,10 +148,6 @@ def judge(
         "baseline": baseline,
         "claims": claim or (),
     }
-    if runs[0].endswith(".toml"):
-        named = [name for name, value in options.items() if value not in (None, (), {}, "none", "undecided")]
-        if named:
-            raise typer.BadParameter(f"{runs[0]} has keys for these options: {', '.join(named)}")
     found = judge_runs(source, **options)
     tables, checked = found.tables(), found.check_claims()
     if as_json:

@@ -222,7 +222,10 @@ def _minus(left: float, right: float) -> float:
 
 
 def notes_on_cells(checked: CheckedComparison) -> Iterator[Note]:
-    """Yield notes on picked cells, and on trainings that diverged or did not reach their target."""
+    """Yield notes on picked cells, trainings that diverged or missed a target, and runs without a pair."""
+    alone = sum(len(cell.ends.keys() - checked.counted(cell)) for cell in checked.cells)
+    if checked.results.are_judged and alone:
+        yield Note(where="pairs", what=f"{plural(alone, 'run')} without one of the same seed do not count")
     for cell in checked.cells:
         if (pick := checked.picks.get(cell.quantity)) is not None:
             yield pick

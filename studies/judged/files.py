@@ -33,6 +33,9 @@ _SPREADS = {
     "ci": "",
 }
 _COUNTS = ("n", "runs", "seeds", "n_seeds", "num_seeds", "count")
+STEPS = ("step", "epoch")
+"""The names of columns of steps, in lower case."""
+
 _DERIVED = ("mean", "average", "avg", "median", "std", "min", "max")
 _ENDS = ("__MIN", "__MAX")
 
@@ -274,7 +277,7 @@ def _stopped(
 def _last_steps(settings: RunsSettings, rows: RunRows) -> RunRows:
     """Keep the last step of each run in a table with a row a step."""
     frame = rows.frame
-    step = next((name for name in frame.columns if name.lower().lstrip("_") in ("step", "epoch")), None)
+    step = next((name for name in frame.columns if name.lower().lstrip("_") in STEPS), None)
     seed = settings.seed or next((name for name in frame.columns if name.lower() == "seed"), None)
     keys = [*settings.factors, *([seed] if seed else [])]
     if step is None or not settings.factors:

@@ -20,7 +20,7 @@ from ..catalog.metrics import METRICS, METRICS_AND_COSTS, Metric
 from ..planning.final_values import ValueStatus
 from ..schema.settings import Level
 from ..text.units import listed, plural
-from .files import WHY, RunRows, RunsError, decimals_of, numbers, texts
+from .files import STEPS, WHY, RunRows, RunsError, decimals_of, numbers, texts
 from .keys import RunMetric, RunsSettings
 
 if TYPE_CHECKING:
@@ -239,7 +239,8 @@ def _metrics(settings: RunsSettings, rows: RunRows, told: list[str]) -> dict[str
     for name in [name for name in named if name in METRICS_AND_COSTS and name not in METRICS]:
         named[f"run_{name}"] = named.pop(name)
         told.append(f"in claims, {name} is run_{name}, as activemem counts a cost of that name itself")
-    told += [f"in claims, {each.column} is {name}" for name, each in named.items() if name != each.column]
+    plain = ((name, each) for name, each in named.items() if name not in (each.column, f"run_{each.column}"))
+    told += [f"in claims, {each.column} is {name}" for name, each in plain]
     return named
 
 
@@ -358,16 +359,34 @@ def _refuse(
         faults.append(f'{label}: pair = "seed" needs a column of seeds')
     if settings.pair == "seed" and rows.form == "summary":
         faults.append(f"{label} is a summary: means without their runs cannot be paired")
-    for key, own in cells.items() if seed else ():
-        counts = Counter(texts(frame[own][seed]).drop_nulls())
-        if twice := [each for each, n in counts.items() if n > 1]:
-            where = ", ".join(f"{judge_name(name)}={level}" for name, level in zip(factors, key, strict=True))
-            faults.append(
-                f"{label} has {counts[twice[0]]} runs of {where} with seed {twice[0]}: which one counts? "
-                'Remove the others; if they are different trainings, there is no column of seeds: seed = ""'
-            )
+    twice = _seeds_twice(frame, factors, cells, seed) if seed else []
+    if twice:
+        more = f" (and so in {plural(len(twice) - 1, 'more cell')})" if twice[1:] else ""
+        steps = any(name.lower().lstrip("_") in STEPS for name in frame.columns)
+        hint = (
+            "if a row is a step of a run: --form curves"
+            if steps
+            else "if they are different trainings: --seed ''"
+        )
+        faults.append(f"{label} has {twice[0]}{more}: which one counts? Remove the others; or {hint}")
     if faults:
         raise RunsError("\n".join(faults))
+
+
+def _seeds_twice(
+    frame: pl.DataFrame,
+    factors: Sequence[str],
+    cells: Mapping[tuple[Level, ...], Sequence[int]],
+    seed: str,
+) -> list[str]:
+    """Return the cells that have a seed more than once, such as `2 runs of arm=a with seed 0`."""
+    found = list[str]()
+    for key, own in cells.items():
+        counts = Counter(texts(frame[list(own)][seed]).drop_nulls())
+        if twice := next((each for each, n in counts.items() if n > 1), None):
+            where = ", ".join(f"{judge_name(name)}={level}" for name, level in zip(factors, key, strict=True))
+            found.append(f"{counts[twice]} runs of {where} with seed {twice}")
+    return found
 
 
 def _seeds(

@@ -203,7 +203,8 @@ def default_table(runs: Runs, baseline: str | None = None) -> str:
 
 def runs_text(settings: RunsSettings, more: str = "", name: str = "") -> str:
     """Return the text of a study file with these keys of [runs], and further tables."""
-    lines = ["[study]", f"name = {json.dumps(name)}", ""] if name else []
+    title = f"Runs of {Path(settings.file[0]).name}"
+    lines = ["[study]", f"name = {json.dumps(name)}", f"title = {json.dumps(title)}", ""] if name else []
     lines.append("[runs]")
     kept = settings.model_dump(exclude_defaults=True, exclude={"metrics"})
     for key, value in {**kept, "pair": settings.pair, "failed": settings.failed}.items():

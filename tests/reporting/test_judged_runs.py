@@ -342,6 +342,15 @@ def test_results_of_lm_eval_have_no_verdict_on_methods(tmp_path: Path) -> None:
     assert "nothing of other trainings" in " ".join(found.table().remarks)
 
 
+def test_runs_without_a_pair_and_cells_that_no_claim_names_are_told(tmp_path: Path) -> None:
+    found = judged(tmp_path, GOLF, pair="seed", claims="val_bpb[record=tuned] < val_bpb[record=plain]")
+    result = only(found.check_claims())
+    assert (result.verdict, result.deciding.n) == ("undecided", 1)
+    text = " ".join(found.claims_text().split())
+    assert "pairs: 5 runs without one of the same seed do not count" in text
+    assert "Of 3 cells, 2 are compared" in text
+
+
 def test_each_metric_has_a_verdict_of_its_own(tmp_path: Path) -> None:
     claims = [
         "val_bpb[arch=d22, data=fine] > val_bpb[arch=d24, data=fine]",
@@ -373,6 +382,11 @@ ONE_EACH = "arm,seed,loss\na,0,1.0\nb,0,1.1\nc,0,1.2\n"
         (WIDE, {}, "are one metric without a name"),
         ("m,loss,std\na,1,0.1\nb,2,0.1\n", {}, "a summary without a column n"),
         (SUMMARY, {"pair": "seed"}, "cannot be paired"),
+        (
+            "arm,seed,step,loss\na,0,1,2\na,0,2,1\nb,0,1,2\nb,0,2,1\n",
+            {},
+            "and so in 1 more cell.*--form curves",
+        ),
         (GOLF, {"factors": "recrod"}, "has no column recrod"),
         (GOLF, {"claims": "val_bpb[record=tuned] / val_bpb[record=plain] < 1"}, 'it needs pair = "seed"'),
         (GOLF, {"claims": "val_bpb[record=tunde] < 1"}, "tuned"),
@@ -445,6 +459,8 @@ def test_the_file_that_is_written_gives_the_same_verdicts(tmp_path: Path) -> Non
     path.write_text(found.text().replace(str(tmp_path / "runs.csv"), "runs.csv"))
     again = activemem.judge(path)
     assert again.table().cells == found.table().cells
+    with pytest.raises(ActivememError, match=r"is a study file: set pair and tries there"):
+        activemem.judge(path, pair="seed", tries=3)
     assert str(again.check_claims()[0]) == str(found.check_claims()[0])
 
 
