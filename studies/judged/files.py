@@ -162,7 +162,7 @@ def _table(settings: RunsSettings, frame: pl.DataFrame, label: str, digest: str)
 def _only_metric(settings: RunsSettings, label: str, why: str) -> str:
     if len(settings.metrics) != 1:
         raise RunsError(f"{label}: {why}: say its name and what is better, as in --metric accuracy:higher")
-    return next(iter(settings.metrics))
+    return next(each.column or name for name, each in settings.metrics.items())
 
 
 def _from_wide(settings: RunsSettings, rows: RunRows, seeds: Sequence[str]) -> RunRows:
@@ -245,33 +245,41 @@ def _from_chart(settings: RunsSettings, rows: RunRows, columns: Sequence[str]) -
         raise RunsError(
             f'{rows.label}: say what names of runs such as {example} mean: names = "{{arm}}-{{seed}}"'
         )
-    pattern = _name_pattern(settings.names)
-    step = next(name for name in frame.columns if name.lower() == "step")
-    made: dict[tuple[str, ...], dict[str, object]] = {}
-    ends: dict[str, dict[tuple[str, ...], float]] = {}
+    pattern, step = (
+        _name_pattern(settings.names),
+        next(name for name in frame.columns if name.lower() == "step"),
+    )
+    found: list[tuple[dict[str, str], str, pl.DataFrame]] = []
     for name in curves:
         run, _, metric = name.rpartition(" - ")
         if (match := pattern.fullmatch(run)) is None:
             raise RunsError(f"{rows.label}: the run {run} does not fit the names {settings.names}")
-        known = pl.DataFrame({"step": numbers(frame[step]), "value": numbers(frame[name])}).drop_nulls()
-        key, last = tuple(match.groupdict().values()), known.sort("step").tail(1)
-        row = made.setdefault(key, match.groupdict())
+        found.append(
+            (match.groupdict(), metric, frame.select(step=numbers(frame[step]), value=numbers(frame[name])))
+        )
+    return _from_curves(replace(rows, named=_named(settings.names)), found)
+
+
+def _from_curves(rows: RunRows, curves: Sequence[tuple[dict[str, str], str, pl.DataFrame]]) -> RunRows:
+    """Return runs with the last value of each of their curves, which have what names a run, and a metric.
+
+    A run with fewer steps than the longest one has not finished.
+    """
+    made: dict[tuple[str, ...], dict[str, object]] = {}
+    ends: dict[str, dict[tuple[str, ...], float]] = {}
+    for levels, metric, curve in curves:
+        key, last = tuple(levels.values()), curve.drop_nulls().sort("step", maintain_order=True).tail(1)
+        row = made.setdefault(key, {**levels})
         if len(last):
             row[metric] = last["value"][0]
             ends.setdefault(metric, {})[key] = last["step"][0]
-    return replace(rows, frame=_stopped(made, ends), named=_named(settings.names), metrics=tuple(ends))
-
-
-def _stopped(
-    made: Mapping[tuple[str, ...], dict[str, object]], ends: Mapping[str, Mapping[tuple[str, ...], float]]
-) -> pl.DataFrame:
-    """Return the runs, and why those are not finished that have fewer steps than the longest one."""
     for by_run in ends.values():
-        longest = max(by_run.values())
         for key, step in by_run.items():
-            if step < longest:
+            if step < (longest := max(by_run.values())):
                 made[key][WHY] = f"stopped at step {step:g} of {longest:g}"
-    return pl.DataFrame(list(made.values()), infer_schema_length=None)
+    frame = pl.DataFrame(list(made.values()), infer_schema_length=None)
+    told = ("of each curve, the last step counts",)
+    return replace(rows, frame=frame, form="curves", metrics=tuple(ends), told=told)
 
 
 def _last_steps(settings: RunsSettings, rows: RunRows) -> RunRows:
@@ -314,24 +322,15 @@ def _join_files(
             for frame, holes in tables
         ]
         return replace(rows, frame=pl.concat(frames, how="diagonal_relaxed"))
-    made: dict[tuple[str, ...], dict[str, object]] = {}
-    ends: dict[str, dict[tuple[str, ...], float]] = {}
-    for frame, holes in tables:
-        metric = holes.get("metric") or _only_metric(
-            settings, label, "its curves have no metric in their names"
+    found_curves = [
+        (
+            {name: value for name, value in holes.items() if name != "metric"},
+            holes.get("metric") or _only_metric(settings, label, "its curves have no metric in their names"),
+            frame.select(step=numbers(frame[first["step"]]), value=numbers(frame[first["value"]])),
         )
-        metric = next((name for name, each in settings.metrics.items() if each.column == metric), metric)
-        kept = {name: value for name, value in holes.items() if name != "metric"}
-        ordered = pl.DataFrame(
-            {"step": numbers(frame[first["step"]]), "value": numbers(frame[first["value"]])}
-        )
-        last = ordered.drop_nulls("step").sort("step", maintain_order=True).tail(1)
-        row, key = made.setdefault(tuple(kept.values()), dict(kept)), tuple(kept.values())
-        if len(last):
-            row[metric] = last["value"][0]
-            ends.setdefault(metric, {})[key] = last["step"][0]
-    told = ("of each curve, the last step counts",)
-    return replace(rows, frame=_stopped(made, ends), form="curves", metrics=tuple(ends), told=told)
+        for frame, holes in tables
+    ]
+    return _from_curves(rows, found_curves)
 
 
 def _lm_eval(paths: Sequence[Path], label: str, digest: str) -> RunRows:
