@@ -6,6 +6,7 @@ out, and which tasks no model has learnt.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -23,11 +24,11 @@ from ..studies.catalog.metrics import (
     MODEL_COSTS,
     PROBED_METRIC,
     TUNED_METRIC,
+    find_metric,
     is_target,
     metric_family,
     metric_index,
 )
-from ..studies.catalog.tasks import GeneratedTask
 from ..studies.judged.runs import JUDGED
 from ..studies.planning.final_values import (
     BITS_PER_BYTE,
@@ -361,30 +362,58 @@ def _trials_of_seeds(seeds: Collection[int]) -> str:
 SOLVED_LENGTH = "max_length"
 """The metric that is 0 if a training has not solved the first length of its curriculum."""
 
-NEAR_CHANCE = 0.05
-"""The share of the way from chance to 1 up to which an accuracy counts as that of guessing."""
+NEAR_GUESS = 0.05
+"""The share of the way from a guess to the best value up to which a value counts as that of guessing."""
+
+_GUESS_ERRORS = 3.0
+"""The number of standard errors of a share above a guess up to which it counts as that of guessing."""
 
 
-def chance_of(metric: str, settings: TrialSettings) -> float | None:
-    """Return the accuracy that guessing reaches; None if it is unknown, or not an accuracy."""
-    task, (split, _, score) = settings.task, metric_family(metric).partition("_")
-    if not isinstance(task, GeneratedTask):
+def guess_of(metric: str, settings: TrialSettings) -> float | None:
+    """Return the value of a metric that guessing reaches; None if it is unknown."""
+    return settings.task.guessed_value(metric_family(metric), metric_index(metric))
+
+
+def guess_limit(metric: str, settings: TrialSettings) -> float | None:
+    """Return the best value of a metric that still counts as that of guessing; None if it is unknown.
+
+    It is 5 % of the way from a guess to the best value, or 3 standard errors of a share, whichever is farther
+    from the guess. The first length of a curriculum is either solved or not.
+    """
+    guess, family = guess_of(metric, settings), metric_family(metric)
+    if guess is None or metric == SOLVED_LENGTH:
+        return guess
+    if family.endswith("_scaled_accuracy"):
+        name = metric.replace("scaled_", "")
+        share, limit = guess_of(name, settings), guess_limit(name, settings)
+        return None if share is None or limit is None else (limit - share) / (1 - share)
+    kind = find_metric(metric)
+    if not kind.higher_is_better:
+        return (1 - NEAR_GUESS) * guess  # the best loss is 0
+    examples = getattr(settings.task, f"{family.partition('_')[0]}_examples", None)
+    error = math.sqrt(guess * (1 - guess) / examples) if kind.is_share and examples else 0.0
+    return min(1.0, guess + max(NEAR_GUESS * (1 - guess), _GUESS_ERRORS * error))
+
+
+def has_learnt(metric: str, settings: TrialSettings, values: Collection[float]) -> bool | None:
+    """Return whether any of these values is better than that of guessing; None if it is unknown."""
+    limit = guess_limit(metric, settings)
+    if limit is None or not values:
         return None
-    chance = task.chance_in_test(metric_index(metric)) if split == "test" else task.chance
-    return None if chance is None else {"accuracy": chance, "scaled_accuracy": 0.0}.get(score)
+    return max(values) > limit if find_metric(metric).higher_is_better else min(values) < limit
 
 
 def unlearnt_sentence(metric: str, settings: TrialSettings, values: Collection[float]) -> str:
-    """Return a sentence that no model has learnt a task; "" if one has, or if it is unknown.
-
-    No model has learnt it if all solved lengths are 0, or if all accuracies are near chance.
-    """
-    curriculum, chance = settings.train.curriculum, chance_of(metric, settings)
-    if metric == SOLVED_LENGTH and curriculum is not None and set(values) == {0.0}:
-        start = f"length {curriculum.start}, the start of the curriculum"
-        return f"none of these trainings solved {start}: train longer or start shorter"
-    if chance is None or not values or max(values) > chance + NEAR_CHANCE * (1 - chance):
+    """Return a sentence that no model has learnt a task; "" if one has, or if it is unknown."""
+    if has_learnt(metric, settings, values) is not False:
         return ""
-    far = f"{100 * NEAR_CHANCE:g} % of the way from guessing ({chance:.2g}) to 1"
+    if metric == SOLVED_LENGTH:
+        curriculum = settings.train.curriculum
+        start = f"length {curriculum.start}, " if curriculum else ""
+        start += "the start of the curriculum"
+        return f"none of these trainings solved {start}: train longer or start shorter"
+    guess, limit = guess_of(metric, settings), guess_limit(metric, settings)
+    side = "above" if find_metric(metric).higher_is_better else "below"
+    far = f"{side} {limit:.3g}, where guessing gives {guess:.3g}"
     hint = "; train longer, or make the task easier" if metric.startswith("dev_") else ""
     return f"none of these models gets {far}, so none has learnt this{hint}"

@@ -70,13 +70,13 @@ def _summary(sheet: PaperSheet) -> list[str]:
     untrained = decided[0] - sheet.count_decided(small=False, trained=True)
     by_costs = f" ({untrained} without training)" if untrained else ""
     verdicts = [{each.verdict for each in (*claim.full_size, *claim.small)} for claim in sheet.claims]
-    fitted = sum(Verdict.FITTED in each for each in verdicts)
+    others = {word: sum(word in each for each in verdicts) for word in (Verdict.FITTED, Verdict.UNTRAINED)}
     return [
         sheet.paper,
         f"{plural(printed, 'printed number')}: {full_size} measured at full size{of_them}, "
         f"{small} at small size, {printed - full_size - small} not yet",
         f"{plural(claims, 'claim')}: {decided[0]} decided at full size{by_costs}, {decided[1]} at small size"
-        + (f", {fitted} confirmed but fitted" if fitted else ""),
+        + "".join(f", {count} {word}" for word, count in others.items() if count),
     ]
 
 

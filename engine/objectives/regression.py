@@ -14,10 +14,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...blocks import Model
-from ...studies.catalog.tasks import Examples, LongTermSettings, TaskKind
+from ...studies.catalog.tasks import TOLERANCE, Examples, LongTermSettings, TaskKind
 from ...studies.schema.settings import TrialSettings
 from ..core.process import derive_seed
-from ..tasks.long_term import LONG_TERM_PROBLEMS, TOLERANCE, draw_lengths
+from ..tasks.long_term import LONG_TERM_PROBLEMS, draw_lengths
 from .base import (
     Answers,
     FreshObjective,

@@ -16,9 +16,6 @@ from torch import Tensor
 
 from ...studies.catalog.tasks import Examples
 
-TOLERANCE = 0.04
-"""An answer within this distance is correct (Hochreiter and Schmidhuber 1997, section 5.4)."""
-
 _MAX_FIRST_MARK = 9  # possible steps of the first mark: 1 to 9
 _DRAWS = 2**40  # far more values than steps, so that all steps are equally likely
 

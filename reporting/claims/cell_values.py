@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from itertools import groupby
 from typing import NamedTuple
 
@@ -43,8 +43,10 @@ from ...studies.planning.final_values import (
 from ...studies.resolve.costs import model_cost, reachable_length
 from ...studies.resolve.trial import CellKey, Trial, cell_key
 from ...studies.schema.factors import SEED
+from ...studies.schema.reported_metrics import final_metrics
 from ...studies.study import Study
 from ..observe import observe
+from ..outcomes import guess_of, has_learnt
 from ..statistics.estimates import Interval, mean
 from ..statistics.groups import pool_groups
 from ..statistics.pooled_differences import Pool, pooled_variance
@@ -170,6 +172,9 @@ class CellResults:
             )
             for name, each in self._values.items()
         }
+        self._observe = partial(_read_values, study, outcomes=outcomes, metrics=metrics)
+        self._learning = dict[CellKey, bool | None]()
+        self._uncompared = dict[str, Mapping[str, TrialValue]]()
         self._per_epoch = {name: cost_per_epoch(name, outcomes) for name in names}
         self._varied = [name for name, levels in study.design.known_levels.items() if len(levels) > 1]
         self._over_budget = {trial.cell for trial in study.over_budget}
@@ -207,6 +212,26 @@ class CellResults:
         """Return whether a trial has a value, will never have one, or only needs a probe."""
         found = [values[trial.id] for values in self._values.values() if trial.id in values]
         return any(one.value is not None or one.status in {*ENDED, ValueStatus.PENDING} for one in found)
+
+    def has_learnt(self, place: CellKey) -> bool | None:
+        """Return whether any seed of a cell is better than a guess, by any metric; None if it is unknown."""
+        trials = self.trials.get(place, {})
+        if place not in self._learning and trials and not self.are_judged:
+            settings = next(iter(trials.values())).common
+            found = set[bool | None]()
+            for name in dict.fromkeys((*final_metrics(settings), *self._values)):
+                if guess_of(name, settings) is not None:
+                    known = self._values[name] if name in self._values else self._guessable(name)
+                    values = [known[trial.id].value for trial in trials.values()]
+                    found.add(has_learnt(name, settings, [each for each in values if each is not None]))
+            self._learning[place] = True if True in found else False if False in found else None
+        return self._learning.get(place)
+
+    def _guessable(self, name: str) -> Mapping[str, TrialValue]:
+        """Return the values of a metric that no claim compares."""
+        if name not in self._uncompared:
+            self._uncompared[name] = self._observe(name)
+        return self._uncompared[name]
 
     def label(self, cell: Cell, metric: str) -> str:
         """Return a label with the levels of a cell that vary in the study; the metric if there are none."""

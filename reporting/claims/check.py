@@ -104,17 +104,17 @@ def judge_claim(claim: Claim, checked: Sequence[CheckedComparison], study: Study
     )
     read = {cell_key(each.cell) for each in claim.quantities if each.metric not in ANALYTIC_COSTS}
     fitted = [each.name for each in study.fitted if read & {cell_key(one.cell) for one in each.cells}]
-    is_fitted = fitted and judged.verdict is Verdict.CONFIRMED
+    verdict = Verdict.FITTED if fitted and judged.verdict is Verdict.CONFIRMED else judged.verdict
     return ClaimResult(
         spec=claim.spec,
-        verdict=Verdict.FITTED if is_fitted else judged.verdict,
+        verdict=verdict,
         fitted=tuple(fitted),
         findings=findings,
         deciding=findings[family.index(judged.deciding)],
         level=level,
         level_of_look=1 - look_level(counts, alpha),
         looks=counts,
-        needed=judged.needed if judged.verdict in OPEN else None,
+        needed=judged.needed if verdict in OPEN else None,
         seeds=len(results.seeds),
         comparable_words=results.comparable.words_for(claim),
         small=study.header.small and bool(claim.spec.source),

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Literal
 
-from ...studies.catalog.metrics import ANALYTIC_COSTS, is_target
+from ...studies.catalog.metrics import ANALYTIC_COSTS, find_metric, is_target
 from ...studies.claims.comparisons import (
     Claim,
     Comparison,
+    Constant,
     Number,
     Picked,
     Quantity,
@@ -23,6 +24,7 @@ from ...studies.claims.comparisons import (
     weighted_cells,
 )
 from ...studies.planning.final_values import ValueStatus
+from ...studies.resolve.trial import cell_key
 from ...studies.text.units import plural
 from ..observe import best_levels
 from ..statistics.groups import Group
@@ -81,8 +83,10 @@ class CheckedComparison:
     `sides` are the values of left and right, `difference` those of left minus right, and `cells` those of
     each quantity. `ends` has the lowest and the highest possible difference for each seed with a value of
     both sides. They are equal unless a training ended before it reached a target. If both sides are infinite,
-    they count as equal. `tests` has one test for each look (interim test), and `picks` the notes on picked
-    quantities. If seeds are not paired, several cells have no difference for each seed: `ends` is empty.
+    they count as equal. `unlearnt` are the cells that are not better than a guess. The comparison
+    `is_untrained` if all cells are, unless it says so itself, as `test_accuracy < 0.6` does. `tests` has one
+    test for each look (interim test), and `picks` the notes on picked quantities. If seeds are not paired,
+    several cells have no difference for each seed: `ends` is empty.
     """
 
     def __init__(
@@ -104,6 +108,16 @@ class CheckedComparison:
         self._ties = {
             seed for seed, (one, other) in pairs.items() if one == other and all(map(math.isinf, one))
         }
+        trained = {
+            cell_key(each.quantity.cell): each
+            for each in reversed(self.cells)
+            if each.quantity.metric not in ANALYTIC_COSTS
+        }
+        self.unlearnt = [
+            cell for place, cell in reversed(trained.items()) if results.has_learnt(place) is False
+        ]
+        is_all = bool(trained) and len(self.unlearnt) == len(trained)
+        self.is_untrained = is_all and not says_unlearnt(comparison)
         self.gaps = self._gaps()
         self.bound = self._bound()
         # a look adds seeds; later looks count as long as all their seeds have values
@@ -204,6 +218,8 @@ class CheckedComparison:
         verdict = Verdict.CONFIRMED if test.inside else Verdict.REFUTED
         if test.p > threshold:
             verdict = Verdict.UNDECIDED
+        if self.is_untrained:
+            verdict = Verdict.UNTRAINED
         if not self.has_begun:
             verdict = Verdict.NOT_RUN
         return Judgement(
@@ -214,6 +230,15 @@ class CheckedComparison:
             needed=test.needed(1 - threshold) if verdict in OPEN else None,
             parts=(self.comparison,),
         )
+
+
+def says_unlearnt(comparison: Comparison) -> bool:
+    """Return whether a comparison says that a cell is worse than a number, as one that learns nothing is."""
+    match comparison:
+        case Comparison(left=Quantity(metric=metric), sign="<" | "<=" | ">" | ">=" as sign, right=Constant()):
+            return find_metric(metric).higher_is_better is sign.startswith("<")
+        case _:
+            return False
 
 
 def _minus(left: float, right: float) -> float:
@@ -234,6 +259,8 @@ def notes_on_cells(checked: CheckedComparison) -> Iterator[Note]:
         yield from count_notes(
             (why for seed, why in cell.remarks.items() if seed in seeds), cell.where, count
         )
+    for cell in [] if checked.is_untrained else checked.unlearnt:
+        yield Note(where=cell.where, what="not learnt, no better than a guess")
 
 
 def notes_on_test(
@@ -256,7 +283,8 @@ def notes_on_test(
         )
         if results.are_judged:
             easier = "a harder test" if bound == "largest" else "an easier test"
-        advice = f"; {easier} may show a difference" if is_open else ""
+        is_advised = is_open or own.verdict is Verdict.UNTRAINED
+        advice = f"; {easier} may show a difference" if is_advised else ""
         what = f"all values of {plural(test.n, 'seed')} at the {bound} possible value{advice}"
         yield Note(where=label, what=what)
     if test.own_spread is None or test.spread is None or is_open != (of_claim in OPEN):

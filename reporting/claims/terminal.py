@@ -180,6 +180,11 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
             '"fitted to it": the setting was chosen by results of a cell that the claim reads, so that a '
             "confirmation does not count as one.",
         ),
+        (
+            any(finding.verdict is Verdict.UNTRAINED for finding in findings),
+            '"untrained": no compared cell is better than a guess, so its values say nothing of trained '
+            "models.",
+        ),
         ("within" in hints, '"within": the largest difference that the interval leaves open.'),
     ]
     return [sentence for applies, sentence in sentences if applies]
@@ -227,7 +232,7 @@ def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, li
             format_ratio(end, finding.decimals) if finding.is_ratio else finding.format(end)
             for end in finding.interval or ()
         ],
-        format_p(finding.p) if finding.p is not None and verdict not in OPEN else "",
+        format_p(finding.p) if finding.p is not None and verdict not in (*OPEN, Verdict.UNTRAINED) else "",
     )
 
 

@@ -36,11 +36,14 @@ class Verdict(StrEnum):
     FITTED = "confirmed but fitted"
     """A claim would be confirmed, but a setting was chosen by the results of a cell that it reads."""
     REFUTED = "refuted"
+    UNTRAINED = "untrained"
+    """No compared cell is better than a guess, or no cell of a part on which the claim depends."""
     UNDECIDED = "undecided"
     NOT_RUN = "not run"
     """For no seed have all trials of the comparison begun."""
 
 
+_DECIDED = (Verdict.CONFIRMED, Verdict.FITTED, Verdict.REFUTED)
 OPEN = (Verdict.UNDECIDED, Verdict.NOT_RUN)
 """The verdicts that more trials can change."""
 
@@ -48,12 +51,12 @@ OPEN = (Verdict.UNDECIDED, Verdict.NOT_RUN)
 def verdict_word(verdict: Verdict, *, small: bool, fitted: Sequence[str] = ()) -> str:
     """Return a verdict in words, such as `refuted at small size` or `confirmed, lr fitted to it`.
 
-    `small` marks a paper's claim that is tested by a smaller study. The words of open verdicts do not depend
+    `small` marks a paper's claim that is tested by a smaller study. Only the words of decided claims depend
     on it. `fitted` are the settings that were chosen by results of the claim's cells.
     """
     word = Verdict.CONFIRMED if fitted and verdict is Verdict.FITTED else verdict
-    word = f"{word} at small size" if small and verdict not in OPEN else str(word)
-    if not fitted or verdict is Verdict.NOT_RUN:
+    word = f"{word} at small size" if small and verdict in _DECIDED else str(word)
+    if not fitted or verdict in (Verdict.UNTRAINED, Verdict.NOT_RUN):
         return word
     return f"{word}, {listed([each.rpartition('.')[2] for each in fitted])} fitted to it"
 
@@ -272,8 +275,8 @@ def select_claims(results: Sequence[ClaimResult], names: Sequence[str]) -> list[
 def count_verdicts(results: Iterable[ClaimResult], separator: str = ", ") -> str:
     """Return the counts of verdicts as text: `2 confirmed, 0 refuted, 1 undecided`.
 
-    Verdicts at small size are counted separately, as in `2 confirmed at small size`. `not run` and `confirmed
-    but fitted` are added only if their count is not 0.
+    Verdicts at small size are counted separately, as in `2 confirmed at small size`. `untrained`, `not run`
+    and `confirmed but fitted` are added only if their count is not 0.
     """
     counts: dict[Verdict, Counter[str]] = {each: Counter() for each in Verdict}
     always = (Verdict.CONFIRMED, Verdict.REFUTED, Verdict.UNDECIDED)
@@ -352,7 +355,9 @@ def _p(part: Judgement) -> float:
 def _settled(parts: Sequence[Judgement], resolving: Verdict) -> tuple[Verdict, list[Judgement]]:
     """Return the verdict that one part settles or that all share, and the parts with this verdict."""
     found = {part.verdict for part in parts}
-    verdict = resolving if resolving in found else found.pop() if len(found) == 1 else Verdict.UNDECIDED
+    verdict = Verdict.UNTRAINED if found.isdisjoint(OPEN) else Verdict.UNDECIDED
+    if resolving in found or len(found) == 1:
+        verdict = resolving if resolving in found else found.pop()
     return verdict, [part for part in parts if part.verdict in (OPEN if verdict in OPEN else (verdict,))]
 
 

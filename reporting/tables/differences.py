@@ -23,7 +23,7 @@ from ...studies.schema.factors import SEED, level_name, level_text, one_line
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.study import Study
 from ...studies.text.units import degrees_of_freedom, listed, number_range
-from ..outcomes import chance_of, unlearnt_sentence
+from ..outcomes import guess_of, unlearnt_sentence
 from ..picked_levels import Pick, pick_sentences
 from ..statistics.estimates import detectable, holm_adjusted
 from ..statistics.groups import differences_of_groups
@@ -410,6 +410,6 @@ def groups_by_task(made: TableCells) -> list[tuple[str, TrialSettings, set[tuple
             of_cell = list(tasks.get((row.level, column.level), {}).values())
             if len(of_cell) == 1:
                 metric, (settings,) = column.metric.name, of_cell
-                key = (metric, settings.task.name, chance_of(metric, settings))
+                key = (metric, settings.task.name, guess_of(metric, settings))
                 groups.setdefault(key, (metric, settings, set()))[2].add((at, number))
     return list(groups.values())

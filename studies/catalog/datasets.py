@@ -103,7 +103,8 @@ class Corpus(Dataset):
     """A text with its train, dev and test splits.
 
     `size_mb` is the approximate size of the plain text. `splits` are train, dev and test. `alphabet` has all
-    bytes of the text except line ends; `word_vocab_size` is the size of the standard word vocabulary, if
+    bytes of the text except line ends. `unigram_bits` is the entropy of a single character in the training
+    split, if known; `word_vocab_size` is the size of the standard word vocabulary, if
     there is one. In a `pretokenized` text punctuation is already separated from words. `scored_words` are the
     words of a split after its first, and their bytes.
     """
@@ -113,6 +114,7 @@ class Corpus(Dataset):
     size_mb: float | None = None
     splits: Mapping[str, FileSlice]
     alphabet: bytes
+    unigram_bits: float | None = None
     word_vocab_size: int | None = None
     pretokenized: bool = False
     scored_words: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])

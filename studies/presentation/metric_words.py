@@ -231,12 +231,11 @@ def _facts(metric: Metric, settings: TrialSettings, *, over_index: bool) -> dict
 
 def _guesses(metric: Metric, task: GeneratedTask, *, over_index: bool) -> str:
     """Return the accuracies of a guess on the sequences of a metric, such as "0.25 to 0.5"; "" if unknown."""
-    if not metric.name.startswith("test_"):
-        found = [task.chance]
-    elif over_index and isinstance(task, SyntheticTask):
-        found = [task.chance_in_test(name) for name in task.test_names]
-    else:
-        found = [task.chance_in_test(metric_index(metric.name))]
+    split = "test" if metric.name.startswith("test_") else "dev"
+    names = [metric_index(metric.name)]
+    if over_index and split == "test" and isinstance(task, SyntheticTask):
+        names = list(task.test_names)
+    found = [task.guessed_value(f"{split}_accuracy", name) for name in names]
     known = sorted(each for each in found if each is not None)
     return " to ".join(dict.fromkeys(f"{each:.3g}" for each in known[:1] + known[-1:]))
 

@@ -15,7 +15,7 @@ from .language_model import (
     split_words,
     vocabulary_size,
 )
-from .long_term import LongTermSettings
+from .long_term import TOLERANCE, LongTermSettings
 from .memory_degradation import DegradationProblem
 from .sentence_pairs import (
     LabelledSequenceSettings,

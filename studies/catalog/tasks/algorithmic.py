@@ -99,6 +99,13 @@ class AlgorithmicSettings(TaskSettings):
         """The number of different symbols in inputs and targets."""
         return require_algorithmic(self.name).vocab
 
+    def guessed_value(self, metric: str, test_set: str = "") -> float | None:
+        if metric == "max_length":
+            return 0.0
+        chance = require_algorithmic(self.name).chance
+        is_accuracy = metric in ("accuracy", "dev_accuracy", "test_accuracy")
+        return chance(self.symbols) if chance and is_accuracy else None
+
     @property
     def interface(self) -> TaskInterface:
         return TaskInterface(model=ModelInterface(vocab=self.symbols))
@@ -155,6 +162,8 @@ class AlgorithmicTask(TaskSpec):
     odd_lengths_only: bool = False
     doubles_length: bool = False  # a sequence has twice as many tokens as its length in [task]
     unguessable_reach: Callable[[int], Reach]
+    chance: Callable[[int], float] | None = None
+    """the accuracy of a guess, from the number of symbols; None if it depends on the length"""
     example: tuple[str, str, str] | None = None
 
     def sequence_length(self, length: int) -> int:
@@ -215,6 +224,7 @@ for _task in (
         name="copy",
         vocab=100,
         settings=SymbolSettings,
+        chance=lambda symbols: 1 / symbols,
         unguessable_reach=lambda _length: Reach(left=0, right=0),
         summary="copy a sequence; needs no mixer",
     ),
@@ -222,6 +232,7 @@ for _task in (
         name="reverse",
         vocab=100,
         settings=SymbolSettings,
+        chance=lambda symbols: 1 / symbols,
         unguessable_reach=lambda length: Reach(left=length - 1, right=length - 1),
         summary="write a sequence in reverse order",
     ),
@@ -238,6 +249,7 @@ for _task in (
         vocab=20,
         settings=SymbolSettings,
         doubles_length=True,
+        chance=lambda symbols: (1 + 1 / symbols) / 2,
         unguessable_reach=lambda length: Reach(left=length, right=0),
         summary="move a sequence: [x ; 0…0] to [0…0 ; x]; lengths are those of x; accuracies count the zeros",
     ),
@@ -246,6 +258,7 @@ for _task in (
         vocab=20,
         settings=SymbolSettings,
         doubles_length=True,
+        chance=lambda symbols: 1 / symbols,
         unguessable_reach=lambda length: Reach(left=length, right=0),
         summary="write a sequence twice: [x ; 0…0] to [x ; x]; lengths are those of x; accuracies count both",
     ),
@@ -272,6 +285,7 @@ for _task in (
     AlgorithmicTask(
         name="not",
         vocab=3,
+        chance=lambda _symbols: 1 / 2,
         unguessable_reach=lambda _length: Reach(left=0, right=0),
         summary="flip each bit",
     ),
@@ -280,6 +294,7 @@ for _task in (
             name=gate,
             vocab=3,
             length_step=2,
+            chance=lambda _symbols, gate=gate: 3 / 4 if "x" in gate else 7 / 8,
             unguessable_reach=lambda length: Reach(left=0, right=min(1, length - 1)),
             summary=f"the {gate} of each pair of neighbouring bits, in the place of the first",
         )

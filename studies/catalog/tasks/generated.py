@@ -109,6 +109,11 @@ class GeneratedTask(TaskSettings, ABC):
         """
         return None
 
+    def guessed_value(self, metric: str, test_set: str = "") -> float | None:
+        split, _, score = metric.partition("_")
+        chance = self.chance_in_test(test_set) if split == "test" else self.chance
+        return None if chance is None else {"accuracy": chance, "scaled_accuracy": 0.0}.get(score)
+
     def chance_in_test(self, name: str = "") -> float | None:
         """Return the accuracy of a guess on a test set, or on all of them together if `name` is empty.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 import unicodedata
@@ -103,6 +104,15 @@ class LanguageModelSettings(TaskSettings):
         past = UNBOUNDED_PAST if self.batching == "stream" else 0
         model = ModelInterface(vocab=vocabulary_size(self), causal=True)
         return TaskInterface(model=model, tokens=tokens, past=past)
+
+    def guessed_value(self, metric: str, test_set: str = "") -> float | None:
+        """Return the entropy of single characters, in the unit of the metric; None for other tokens."""
+        named = require_dataset(self.corpus, Corpus) if isinstance(self.corpus, str) else None
+        if named is None or named.unigram_bits is None or self.tokens != "characters":
+            return None
+        units = {"loss": math.log(2), "bpc": 1.0, "bits_per_byte": 1.0}
+        unit = units.get(metric.removeprefix("dev_").removeprefix("test_"))
+        return None if unit is None else unit * named.unigram_bits
 
     def epoch_scores(self, *, grows: bool) -> tuple[str, ...]:
         words = ("dev_perplexity", "dev_perplexity_without_ends")

@@ -21,6 +21,14 @@ class DegradationSettings(TaskSettings):
         model = ModelInterface(vocab=problem.vocab, source_vocab=problem.vocab)
         return TaskInterface(model=model, tokens=problem.tokens)
 
+    def guessed_value(self, metric: str, test_set: str = "") -> float | None:
+        """Return the accuracy of a guess that knows only where the shortest and longest sequences end."""
+        problem = self.spec
+        if metric not in ("dev_accuracy", "test_accuracy") or not isinstance(problem, DegradationProblem):
+            return None
+        symbols = (problem.min_length - problem.max_dropped + problem.max_length) / 2
+        return (symbols / problem.symbols + 1) / (symbols + 1)
+
     def epoch_scores(self, *, grows: bool) -> tuple[str, ...]:
         return ("dev_loss", "dev_perplexity", "dev_accuracy")
 

@@ -98,6 +98,13 @@ class TaskSettings(NamedSettings, ABC):
         """
         return tested
 
+    def guessed_value(self, metric: str, test_set: str = "") -> float | None:
+        """Return the value of a metric that a model reaches by guessing without its input; None if unknown.
+
+        `metric` is named without an index; `test_set` is its index, or "" for all test sets together.
+        """
+        return None
+
     @property
     def test_set_names(self) -> tuple[str, ...]:
         """The names of the test sets, such as `40` in `test_loss[40]`, as far as known."""

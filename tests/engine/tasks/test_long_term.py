@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from activemem.engine.objectives.build import build_objective
-from activemem.engine.tasks.long_term import LONG_TERM_PROBLEMS, TOLERANCE, draw_lengths
+from activemem.engine.tasks.long_term import LONG_TERM_PROBLEMS, draw_lengths
 from activemem.engine.trial.training import Training
+from activemem.studies.catalog.tasks import TOLERANCE
 from activemem.studies.schema.settings import TrialSettings
 
 CPU = torch.device("cpu")

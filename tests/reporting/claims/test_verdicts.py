@@ -731,10 +731,61 @@ def test_values_at_a_bound_are_equal_and_more_seeds_tell_them_no_further_apart(s
     assert not re.search("run more|would do|within ±", str(one))
 
 
+UNTRAINED = Verdict.UNTRAINED
+
+
+@pytest.mark.parametrize(
+    ("holds", "sa", "conv", "verdict"),
+    [
+        ("sa > conv", (0.52, 0.51, 0.52), (0.47, 0.46, 0.47), UNTRAINED),
+        ("sa < conv", (0.52, 0.51, 0.52), (0.47, 0.46, 0.47), UNTRAINED),
+        ("not sa > conv", (0.52, 0.51, 0.52), (0.47, 0.46, 0.47), UNTRAINED),
+        ("sa > conv", (0.92, 0.91, 0.92), (0.47, 0.46, 0.47), CONFIRMED),
+        ("sa > conv", (0.52, 0.51, 0.53), (0.47, 0.46, 0.47), CONFIRMED),  # one seed has learnt
+        ("sa > 0.5", (0.52, 0.51, 0.52), (), UNTRAINED),
+        ("sa < 0.8", (0.52, 0.51, 0.52), (), CONFIRMED),  # that it has not learnt is what is claimed
+        ("sa > conv", (), (), NOT_RUN),
+        ("sa > conv", (0.52,), (), NOT_RUN),
+    ],
+)
+def test_a_claim_that_compares_only_guesses_is_untrained(holds, sa, conv, verdict):
+    for name in ("sa", "conv"):
+        holds = holds.replace(name, f"accuracy[task=not, mixer={'conv(k=3)' if name == 'conv' else name}]")
+    one = checked(holds, pair(sa, conv, "not"), metric="accuracy")
+    assert (one.verdict, one.needed) == (verdict, one.needed if verdict in (CONFIRMED, NOT_RUN) else None)
+
+
+def test_a_part_without_training_neither_confirms_nor_refutes_a_claim():
+    holds = f"{SA_BEATS_CONV.format('reverse')} {{}} {SA_BEATS_CONV.format('not')}"
+    clear, guessed = pair((40, 43, 43), (10, 11, 12)), pair((0, 0, 0), (0, 0, 0), "not")
+    against = pair((10, 11, 12), (40, 43, 43))
+    assert checked(holds.format("and"), clear | guessed).verdict is UNTRAINED
+    assert checked(holds.format("or"), clear | guessed).verdict is CONFIRMED
+    assert checked(holds.format("and"), against | guessed).verdict is REFUTED
+    assert checked(holds.format("or"), against | guessed).verdict is UNTRAINED
+    one = checked(holds.format("and"), pair((14, 9, 12), (10, 11, 10)) | guessed)
+    assert one.verdict is UNDECIDED
+    assert [each.verdict for each in one.findings] == [UNDECIDED, UNTRAINED]
+
+
+def test_a_cell_that_has_learnt_nothing_is_named_beside_one_that_has():
+    one = checked(SA_BEATS_CONV.format("reverse"), pair((40, 43, 43), (0, 0, 0)))
+    assert one.verdict is CONFIRMED
+    assert [str(note) for note in one.deciding.notes] == [
+        "mixer=conv(k=3), task=reverse: not learnt, no better than a guess"
+    ]
+
+
+def test_untrained_claims_are_explained_and_counted_apart(golden):
+    one = checked(SA_BEATS_CONV.format("not"), pair((0, 0, 0), (0, 0, 0), "not"))
+    golden(claims_to_terminal([one], legend([one])))
+    assert count_verdicts([one]) == "0 confirmed, 0 refuted, 1 untrained, 0 undecided"
+
+
 def test_a_bound_below_is_as_good_as_one_above_and_a_diverged_seed_is_at_none():
-    holds = "accuracy[task=not, mixer=sa] == 0"
+    holds = "accuracy[task=addition, mixer=sa] == 0"
     study = study_with_claims(holds)
-    outcomes = make_outcomes(study, {("sa", "not"): (0, 0, 0)}, metric="accuracy")
+    outcomes = make_outcomes(study, {("sa", "addition"): (0, 0, 0)}, metric="accuracy")
     (one,) = check_claims(study, outcomes)
     assert (one.verdict, one.deciding.test) == (CONFIRMED, None)
     rose = pl.when(pl.col("seed") == 2).then(pl.lit("rose from 0.3 to 0.4")).alias("diverged")
