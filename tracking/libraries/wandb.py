@@ -1,8 +1,8 @@
 """Tracker for Weights & Biases in offline mode: a study is a project, with a run for each trial.
 
 One more run has the tables of the study. Nothing is sent anywhere: the library writes a folder for each run,
-which its own `wandb sync` uploads. A run is written when its trial ends, since its steps must be in one file
-and in order. A trial that another process has begun is left to the export, which has all of its epochs.
+which its own `wandb sync` uploads. Each epoch is written as it ends. The steps of a run must be in one file
+and in order, so a trial that another process resumes becomes a new run, which begins with its earlier epochs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..contract import Known, TrackedEnd, TrackedTable, TrackedTrial, Tracker, m
 
 _TABLES = "tables"
 _NOTE = "activemem.json"
-"""The file beside a whole run with its study, its status, and the metrics of each epoch."""
+"""The file beside a run with its study, its status, and the metrics of each epoch."""
 
 _SECOND = "%Y%m%d_%H%M%S"
 """The format of the start time in the name of a run's folder."""
@@ -52,6 +52,7 @@ class OfflineRuns(Tracker):
             x_save_requirements=False,
         )
         self._epochs: dict[str, dict[int, Mapping[str, float]]] = {}
+        self._runs: dict[str, Any] = {}
 
     def known(self, trial: TrackedTrial) -> Known:
         for _, note in self._notes(trial.study, trial.id):
@@ -66,36 +67,59 @@ class OfflineRuns(Tracker):
             (folder / _NOTE).write_text(json.dumps(emptied), encoding="utf-8")
 
     def begin(self, trial: TrackedTrial, at: float) -> None:
-        """Collect the epochs of a trial, following those of an earlier failed run."""
-        notes = self._notes(trial.study, trial.id)
-        self._epochs[trial.id] = {
-            int(epoch): items for _, note in notes for epoch, items in note["epochs"].items()
-        }
-
-    def log(self, trial: TrackedTrial, epoch: int, metrics: Mapping[str, float], at: float) -> None:
-        """Keep the metrics of an epoch until the trial ends."""
-        self._epochs[trial.id][epoch] = {**metrics, "_timestamp": at}
-
-    def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
-        """Write the run of a trial if all of its epochs are known. A failed trial becomes a failed run."""
-        epochs = self._epochs.pop(trial.id)
-        if set(epochs) != set(range(1, len(epochs) + 1)):
-            return  # it has begun in another process
-        summary: dict[str, Any] = {f"final/{name}": value for name, value in end.metrics.items()}
-        summary |= {"status": end.status} | ({"reason": end.reason} if end.reason is not None else {})
-        earlier = [folder for folder, _ in self._notes(trial.study, trial.id)]
-        run = self._begin(trial.study, trial.id, trial.name, trial.settings)
-        for epoch, items in sorted(epochs.items()):
-            run.log(items, step=epoch, commit=True)
-        run.summary.update(summary)
-        run.finish(exit_code=int(end.status == "failed"))
-        note = {"study": trial.study, "status": end.status, "ended": end.at, "epochs": epochs}
-        Path(run.dir).with_name(_NOTE).write_text(json.dumps(note), encoding="utf-8")
-        for folder in earlier:
+        """Begin a run with the epochs that an earlier run of the trial has, which it replaces."""
+        self.pause(trial)
+        earlier = self._notes(trial.study, trial.id)
+        epochs = {int(epoch): items for _, note in earlier for epoch, items in note["epochs"].items()}
+        self._write(trial, epochs)
+        for folder, _ in earlier:
             shutil.rmtree(folder, ignore_errors=True)
 
+    def log(self, trial: TrackedTrial, epoch: int, metrics: Mapping[str, float], at: float) -> None:
+        epochs, items = self._epochs[trial.id], {**metrics, "_timestamp": at}
+        if epochs and epoch < max(epochs):  # the file of a run has its steps in order
+            self.pause(trial)
+            ((folder, _),) = self._notes(trial.study, trial.id)
+            self._write(trial, epochs | {epoch: items})
+            shutil.rmtree(folder, ignore_errors=True)
+            return
+        epochs[epoch] = items
+        self._runs[trial.id].log(items, step=epoch, commit=True)
+        self._note(trial)
+
+    def end(self, trial: TrackedTrial, end: TrackedEnd) -> None:
+        """Finish the run of a trial. A failed trial becomes a failed run."""
+        run = self._runs[trial.id]
+        summary: dict[str, Any] = {f"final/{name}": value for name, value in end.metrics.items()}
+        run.summary.update(summary | {"status": end.status} | ({"reason": end.reason} if end.reason else {}))
+        run.finish(exit_code=int(end.status == "failed"))
+        self._note(trial, end.status, end.at)
+        del self._runs[trial.id], self._epochs[trial.id]
+
     def pause(self, trial: TrackedTrial) -> None:
-        self._epochs.pop(trial.id, None)
+        if (run := self._runs.pop(trial.id, None)) is not None:
+            run.finish()
+            self._epochs.pop(trial.id)
+
+    def close(self) -> None:
+        for run in self._runs.values():
+            run.finish()
+        self._runs.clear()
+        self._epochs.clear()
+
+    def _write(self, trial: TrackedTrial, epochs: Mapping[int, Mapping[str, float]]) -> None:
+        """Begin a run of a trial with these epochs, and leave it open."""
+        run = self._runs[trial.id] = self._begin(trial.study, trial.id, trial.name, trial.settings)
+        self._epochs[trial.id] = dict(sorted(epochs.items()))
+        for epoch, items in self._epochs[trial.id].items():
+            run.log(items, step=epoch, commit=True)
+        self._note(trial)
+
+    def _note(self, trial: TrackedTrial, status: str | None = None, ended: float | None = None) -> None:
+        """Write beside a run what it has, for other processes."""
+        note = {"study": trial.study, "status": status, "ended": ended, "epochs": self._epochs[trial.id]}
+        path = Path(self._runs[trial.id].dir).with_name(_NOTE)
+        path.write_text(json.dumps(note), encoding="utf-8")
 
     def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
         earlier = [folder for folder, _ in self._notes(study, _TABLES)]
@@ -119,7 +143,7 @@ class OfflineRuns(Tracker):
         )
 
     def _notes(self, study: str, run: str) -> list[tuple[Path, dict[str, Any]]]:
-        """Return the folders of this study's whole runs of an id, each with its note."""
+        """Return the folders of this study's runs of an id, each with its note."""
         paths = self._place.glob(f"wandb/offline-run-*-{run}/{_NOTE}")
         notes = [(path.parent, json.loads(path.read_text(encoding="utf-8"))) for path in paths]
         return [(folder, note) for folder, note in notes if note["study"] == study]

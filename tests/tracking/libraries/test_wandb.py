@@ -11,6 +11,8 @@ from activemem.tracking.contract import TrackingError, open_trackers
 from activemem.tracking.export import StudyExport, export_study
 from activemem.tracking.feed import Tracking, tracked_trial
 
+from ...waiting import wait_for
+
 wandb = pytest.importorskip("wandb", reason="Weights & Biases is not among what the tests install")
 records = pytest.importorskip("wandb.proto.wandb_internal_pb2")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -33,14 +35,18 @@ def split_records(data):
 
 
 def read(folder, run):
-    """Return the folder of a run, and its records by kind."""
+    """Return the folder of a run, and its records by kind, once the program's own process has written all."""
     (path,) = folder.glob(f"wandb/offline-run-*-{run}/run-{run}.wandb")
-    found = {}
-    for data in split_records(path.read_bytes()):
-        record = records.Record.FromString(data)
-        kind = record.WhichOneof("record_type")
-        found.setdefault(kind, []).append(getattr(record, kind))
-    return path.parent, found
+
+    def kinds():
+        found = {}
+        for data in split_records(path.read_bytes()):
+            record = records.Record.FromString(data)
+            kind = record.WhichOneof("record_type")
+            found.setdefault(kind, []).append(getattr(record, kind))
+        return found
+
+    return path.parent, wait_for(lambda: found if "exit" in (found := kinds()) else None, 60)
 
 
 def items_of(items):
@@ -84,16 +90,31 @@ def test_an_export_has_each_epoch_the_settings_the_end_and_the_tables_once(train
     assert sorted(path.name for path in tables.glob("files/reached.*")) == ["reached.csv", "reached.md"]
 
 
-def test_a_trial_that_another_process_has_begun_is_left_to_the_export(trained, tmp_path):
+def test_each_epoch_is_written_as_it_ends_and_a_resumed_trial_is_one_run(trained, tmp_path):
+    trial = trained[0].trials[0]
+    assert run(tmp_path, trial, 0, 2) == []
+    _, found = read(tmp_path, trial.id)
+    assert [each.step.num for each in found["history"]] == [1, 2]
+    assert run(tmp_path, trial, 2, 3, Ended(trial=trial.id, status="done")) == []
+    _, found = read(tmp_path, trial.id)
+    assert [(each.step.num, items_of(each.item)["loss"]) for each in found["history"]] == [
+        (1, 0.5),
+        (2, 1.0),
+        (3, 1.5),
+    ]
+    assert [each.exit_code for each in found["exit"]] == [0]
+
+
+def test_epochs_that_another_machine_trained_are_added_by_the_export(trained, tmp_path):
     study, store = trained
     trial = study.trials[0]
-    assert run(tmp_path, trial, 0, 2) == []
     assert run(tmp_path, trial, 2, 3, Ended(trial=trial.id, status="done")) == [
         "wandb has not received all data; activemem study export adds what is missing"
     ]
-    assert not list(tmp_path.glob("wandb/offline-run-*"))
     tracker = open_trackers({"wandb": str(tmp_path)})["wandb"]
-    assert export_study(study, store, tracker) == StudyExport(trials=4, epochs=12, known=0, tables=1)
+    assert export_study(study, store, tracker) == StudyExport(trials=4, epochs=11, known=0, tables=1)
+    _, found = read(tmp_path, trial.id)
+    assert [each.step.num for each in found["history"]] == [1, 2, 3]
 
 
 def test_a_failed_trial_that_is_retried_is_one_run_with_all_epochs(trained, tmp_path):
