@@ -303,7 +303,7 @@ def collect_cells(spec: CellFigure, subject: ResultSubject, metrics: pl.DataFram
         tasks = {trial.id: trial.common.task for trial in study.with_later_seeds().trials}
         history = without_whole_dev(metrics, outcomes, tasks)
         lacks_whole_dev = spec.value.startswith("dev_") and len(history) < len(metrics)
-    if spec.needs_history:
+    if spec.needs_history and study.runs is None:
         values = _values(spec, placed, outcomes, history)
     else:
         values = finals.filter(status=ValueStatus.DONE).select("trial", "value")

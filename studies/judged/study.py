@@ -18,6 +18,7 @@ from ..catalog.published import PublishedNumbers
 from ..catalog.tasks import TaskSettings
 from ..claims.comparisons import weighted_cells
 from ..presentation.changes import CHANGES
+from ..presentation.figure_keys import INDEX_AXES
 from ..presentation.kinds import ResultKeys
 from ..resolve.template import Template
 from ..resolve.trial import Trial
@@ -165,6 +166,9 @@ def _kind_fault(spec: ResultKeys, runs: Runs) -> str:
         return f"kind '{kind}' needs models that were trained here: expected {', '.join(_KINDS)}"
     if runs.is_summary and kind in _OF_RUNS:
         return f"kind '{kind}' shows single runs, and a summary has none"
+    shown = getattr(spec, "roles", {}).values()
+    if getattr(spec, "is_course", False) or any(each in INDEX_AXES for each in shown):
+        return "runs have final values: expected a factor on each axis, not a time or an index"
     if getattr(spec, "rows", None) == CHANGES:
         return 'rows = "changes" needs the baseline of a study that trains'
     if getattr(spec, "over", ()) and getattr(spec, "pick_by", None) is None and not runs.pairs_seeds:

@@ -436,6 +436,40 @@ def test_every_result_says_that_the_runs_were_not_trained_here(tmp_path: Path) -
     assert "Judged, not trained here" in str(found.check_claims()[0])
 
 
+FIGURE = """[[curve]]\nname = "c"\nkind = "{kind}"\nx = "{x}"\nvalue = "val_bpb"\n{more}\n"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "x", "more"),
+    [
+        ("bar", "arch", 'panels = "data"'),
+        ("box", "arch", 'panels = "data"'),
+        ("line", "arch", 'series = "data"'),
+        ("heat", "arch", 'y = "data"'),
+        ("pareto", "CORE", ""),
+    ],
+)
+def test_figures_of_final_values_are_drawn(tmp_path: Path, kind: str, x: str, more: str) -> None:
+    metrics = {"val_bpb": "lower", "CORE": "higher"}
+    text = FIGURE.format(kind=kind, x=x, more=more)
+    found = judged(tmp_path, SEVERAL, metrics=metrics, text=text).curve()
+    assert b"judged, not trained here" in found.render("svg")
+    course = FIGURE.format(kind="line", x="epoch", more='series = "data"\npanels = "arch"')
+    with pytest.raises(ActivememError, match="runs have final values"):
+        judged(tmp_path, SEVERAL, metrics=metrics, text=course)
+
+
+def test_a_table_picks_levels_of_runs_by_a_metric(tmp_path: Path) -> None:
+    text = """[[table]]\nname = "t"\nrows = "arch"\nvalue = "CORE"\nover = "data"\n"""
+    metrics = {"val_bpb": "lower", "CORE": "higher"}
+    found = judged(tmp_path, SEVERAL, metrics=metrics, text=f'{text}pick_by = "val_bpb"').table()
+    assert [row[0].picked for row in found.cells] == ["data climb", "data climb"]
+    with pytest.raises(
+        ActivememError, match='a mean over levels is one of each seed: it needs pair = "seed"'
+    ):
+        judged(tmp_path, SEVERAL, metrics=metrics, text=text)
+
+
 def test_judged_runs_never_enter_a_store(tmp_path: Path) -> None:
     found = judged(tmp_path, GOLF)
     with pytest.raises(ActivememError, match="never enter a store"):
