@@ -16,7 +16,7 @@ import polars as pl
 
 from ...studies.catalog.metrics import Metric, find_metric
 from ...studies.planning.final_values import ValueStatus
-from ...studies.presentation.metric_words import difference_sentence, with_true_title
+from ...studies.presentation.metric_words import difference_sentence, in_sentence, with_true_title
 from ...studies.presentation.point_keys import PointsFigure, PointsTable
 from ...studies.schema.factors import filled_levels, level_name, one_line, value_name
 from ...studies.schema.settings import Level
@@ -187,7 +187,7 @@ def curve(spec: PointsFigure, study: Study, outcomes: pl.DataFrame, metrics: pl.
     titles = [one_line(metric.axis_title or metric.title) for metric in shown]
     if spec.shows_history:
         content: Content = _trace(study, found, shown[0], hours=spec.x == "hours")
-        caption = f"{titles[0]} of the best point so far"
+        caption = f"The best point so far: {in_sentence(titles[0])}"
         titles.append("Ended points" if spec.x == "points" else "Hours of training")
     else:
         content, caption = _front(found, *shown), against(*titles)

@@ -41,9 +41,6 @@ class When(Expansion):
             if name not in reader.names:
                 message = f"unknown factor '{name}'{nearest_hint(name, reader.names)}"
                 report((TABLE, name), message, key=True)
-            elif name in reader.around:
-                why = f"every cell has {name}, because it is in `around`"
-                report((TABLE, name), f"{why}: remove the condition of {name}", key=True)
             elif not isinstance(condition, Mapping) or not condition:
                 expected = 'expected levels of other factors, such as { mixer = "conv" }'
                 report((TABLE, name), f"{expected}, got {format_value(condition)}")
@@ -58,9 +55,11 @@ class When(Expansion):
             ordered |= {name: found[name] for name in ready}
         for name in found.keys() - ordered:
             report((TABLE, name), f"{name} depends on itself", key=True)
-        if ordered and not reader.kind.has_conditions:
-            design = reader.header.design.name
-            report((TABLE,), f"in a {design} design every factor is in every cell: remove [when]")
+        for name in (
+            () if reader.kind.has_conditions else [each for each in ordered if each not in reader.around]
+        ):
+            report((TABLE, name), f"every cell has {name} in this design: remove its condition", key=True)
+            del ordered[name]
         return {"conditions": ordered}
 
 

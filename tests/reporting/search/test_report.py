@@ -82,10 +82,10 @@ def test_a_page_shows_the_recipe_of_each_point_and_the_history_of_a_search_that_
     assert best_points(page).count(">0.02</td>") == 1
     assert page.count(f"<code>{resolved}</code>") == 1  # of the models
     assert "{layer} &gt;&gt; {mixer}" not in page.partition('id="best"')[2].partition('id="figures"')[0]
-    assert "best point so far" in page
+    assert "The best point so far" in page
     with serving(store) as server:
         _, served = get(server, "/study/nested")
-    assert "best point so far" in served
+    assert "The best point so far" in served
     assert best_points(served).count(f">{resolved}</td>") == 1
     assert resolved in section(served, "trials")
     assert "ff({width})" not in section(served, "trials")
@@ -96,7 +96,7 @@ def test_a_served_page_has_them_while_the_search_runs(search_store):
     with serving(search_store) as server:
         _, page = get(server, "/study/found")
     assert "5 of 5 points, those with the highest max_length" in page
-    assert "best point so far" in page
+    assert "The best point so far" in page
 
 
 def test_best_points_are_listed_once_and_numbers_are_rounded(tmp_path):

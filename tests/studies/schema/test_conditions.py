@@ -79,6 +79,32 @@ def test_one_at_a_time_changes_factors_that_are_present():
         *((GATED, "3", "relu"), (GATED, "5", "relu"), (GATED, "3", "gelu")),
     ]
 
+    absent = study(design="one_at_a_time", around="k")
+    assert cells(absent) == [
+        ("sa", "–", "–"),
+        (CONV, "3", "–"),
+        (GATED, "3", "relu"),
+        (CONV, "5", "–"),
+        (GATED, "5", "relu"),
+    ]
+
+
+def test_each_size_of_a_ladder_has_a_conditional_factor_where_its_condition_holds():
+    found = load_study(
+        study_text(
+            model={"recipe": "{depth} * ({mixer} >> ff(16))", "d_model": 16},
+            task={"name": "sort"},
+            train={"steps_per_epoch": None},
+            factors={"mixer": ["sa", CONV], "k": [3, 5], "seed": [0]},
+            when={"k": {"mixer": CONV}},
+        )
+        + "\n[ladder]\nsizes = { depth = [1, 2] }\ntokens_per_parameter = 0.1\n"
+    )
+    assert [(trial.levels["depth"], trial.levels["mixer"], trial.levels["k"]) for trial in found.cells] == [
+        *((depth, "sa", "–") for depth in (1, 2)),
+        *((depth, CONV, k) for k in (3, 5) for depth in (1, 2)),
+    ]
+
 
 def test_a_random_sample_has_as_many_different_cells_as_are_asked_for():
     found = study(design={"name": "random", "cells": 6}, plugins=["sampled_designs"])
@@ -170,7 +196,7 @@ def test_tables_figures_and_claims_are_empty_where_a_factor_is_absent(tmp_path):
         {"when": {"k": 3}},
         {"when": {"k": {"mixer": CONV}}},
         {"design": "zip"},
-        {"design": "one_at_a_time", "around": "k"},
+        {"design": "zip", "around": ["mixer", "task"]},
         {"factors": FACTORS | {"k": [3, "–"]}},
         {"arrays": {"cells": [{"mixer": "sa", "k": 3, "task": "sort"}]}},
     ],
