@@ -444,7 +444,7 @@ FIGURE = """[[curve]]\nname = "c"\nkind = "{kind}"\nx = "{x}"\nvalue = "val_bpb"
     [
         ("bar", "arch", 'panels = "data"'),
         ("box", "arch", 'panels = "data"'),
-        ("line", "arch", 'series = "data"'),
+        ("line", "depth", 'series = "data"'),
         ("heat", "arch", 'y = "data"'),
         ("pareto", "CORE", ""),
     ],
@@ -452,7 +452,8 @@ FIGURE = """[[curve]]\nname = "c"\nkind = "{kind}"\nx = "{x}"\nvalue = "val_bpb"
 def test_figures_of_final_values_are_drawn(tmp_path: Path, kind: str, x: str, more: str) -> None:
     metrics = {"val_bpb": "lower", "CORE": "higher"}
     text = FIGURE.format(kind=kind, x=x, more=more)
-    found = judged(tmp_path, SEVERAL, metrics=metrics, text=text).curve()
+    runs = SEVERAL.replace("d2", "2").replace("arch", "depth") if x == "depth" else SEVERAL
+    found = judged(tmp_path, runs, factors=(runs[:5].strip(","), "data"), metrics=metrics, text=text).curve()
     assert b"judged, not trained here" in found.render("svg")
     course = FIGURE.format(kind="line", x="epoch", more='series = "data"\npanels = "arch"')
     with pytest.raises(ActivememError, match="runs have final values"):
