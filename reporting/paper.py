@@ -183,7 +183,10 @@ def _tables_beside(
             (study, spec)
             for study in studies
             for spec in study.tables
-            if any((own.paper, own.name) == (theirs.paper, theirs.name) for own in _shown_tables(study, spec))
+            if not getattr(spec, "studies", ())
+            and any(
+                (own.paper, own.name) == (theirs.paper, theirs.name) for own in _shown_tables(study, spec)
+            )
             and (
                 study.name in ran
                 or "parameters" in {name for _, name in spec.named_metrics()}.intersection(theirs.columns)

@@ -106,10 +106,15 @@ class Snapshot:
 
         unfinished = unfinished_of(self.study, self.store, self.outcomes["trial"].to_list())
         begun = [each.id for each in unfinished]
-        return [
-            build_table(self.study, spec, self.outcomes, published=published, begun=begun)
-            for spec in (self.study.tables if specs is None else specs)
-        ]
+        found: list[Table] = []
+        for spec in self.study.tables if specs is None else specs:
+            if getattr(spec, "studies", ()):
+                from .several_studies import several_studies_table  # noqa: PLC0415 -- few studies have one
+
+                found.append(several_studies_table(self.study, spec, self.store, published=published))
+            else:
+                found.append(build_table(self.study, spec, self.outcomes, published=published, begun=begun))
+        return found
 
     def curves(self, specs: Sequence[CurveKind] | None = None) -> list[Curve]:
         """Return the figures for `specs` (default: the study's own). Raise CurveError if one is invalid."""

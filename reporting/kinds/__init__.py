@@ -24,7 +24,7 @@ from ..outcomes import (
     stale_sentences,
     unused_seeds_sentence,
 )
-from ..tables.table import Table, TableError, TableExtras
+from ..tables.table import Table, TableError, TableExtras, TablePart
 
 
 def build_table(
@@ -35,11 +35,13 @@ def build_table(
     published: bool = False,
     paper_only: bool = False,
     begun: Collection[str] = (),
+    part: TablePart | None = None,
 ) -> Table:
     """Return the table that `spec` describes.
 
     `outcomes` are the latest attempts at the study's trials. `published` adds the paper's numbers,
     `paper_only` also the rows and columns that only the paper has. `begun` are the trials with a checkpoint.
+    `part` is the place of the table in one over several studies.
     Raise TableError if the specification does not fit the study.
     """
     spec = spec.with_levels(study.design)
@@ -48,7 +50,7 @@ def build_table(
         raise TableError("\n".join(faults))
     if fault := device_fault(study, outcomes, spec.timed_metrics(), spec.shows):
         raise TableError(f"table {spec.name}: {fault}")
-    extras = TableExtras(published=published, paper_only=paper_only, begun=begun)
+    extras = TableExtras(published=published, paper_only=paper_only, begun=begun, part=part)
     table: Table = _maker("table", spec)(study, outcomes, extras)
     remarks = [
         overrides_sentence(study.document.overrides),

@@ -19,7 +19,7 @@ def table(spec: CellsTable, study: Study, outcomes: pl.DataFrame, extras: TableE
 def find_cells(
     spec: TableKind, study: Study, outcomes: pl.DataFrame, extras: TableExtras
 ) -> TableCells | None:
-    """Return the values and tests behind a table of cells; None for other kinds."""
-    if not isinstance(spec, CellsTable):
+    """Return the values and tests behind a table of a study's cells; None for other tables."""
+    if not isinstance(spec, CellsTable) or spec.studies:
         return None
     return TableCells(study=study, spec=spec, outcomes=outcomes, extras=extras)

@@ -85,12 +85,18 @@ class TableCells:
             if spec.baseline is not None:
                 baseline = level_text(spec.baseline)
                 self.baselines = {row.level: baseline for row in self.rows if row.level != baseline}
+        part = self.extras.part
+        if part is not None:
+            own = {row.level: row for row in self.rows}
+            every = part.rows.items()
+            self.rows = tuple(own.get(text) or TableRow(level=text, head=head) for text, head in every)
         self.columns = tuple(_columns(spec, self.levels, self.settings))
         own = study.published if self.extras.published else PublishedNumbers()
-        fixed = (
+        alone = (
             each[0] for name, each in self.levels.items() if len(each) == 1 and name not in (SEED, spec.rows)
         )
-        warns = not self.extras.paper_only  # then names without a match are shown
+        fixed = (*(part.column if part else ()), *alone)
+        warns = not self.extras.paper_only and part is None  # then names without a match are shown
         self.published_matches = match_tables(spec, own, self.rows, self.columns, fixed, warns=warns)
         # the cells that are not trained because they exceed the budget, by row and column
         self._over_budget = {self.place(each.levels) for each in self._in_rows(study.over_budget)}
@@ -216,7 +222,7 @@ class TableCells:
         for place in self.papers:
             theirs = self.published_matches[place].paper
             if found := reproduction(table, theirs, small=self.study.header.small):
-                title = theirs.title if len(self.papers) > 1 else ""
+                title = theirs.title if self.marks_papers else ""
                 table = replace(table, remarks=(*table.remarks, found.sentence_on(title)))
         if self.extras.paper_only:  # then the study has a single published table
             for match in self.published_matches:
@@ -291,14 +297,19 @@ class TableCells:
         words = map(paper_words, self.published_matches)
         return {place: each for place, each in enumerate(words) if each}
 
+    @property
+    def marks_papers(self) -> bool:
+        """Return whether each paper has a footnote: if there are several, or the table is a part."""
+        return len(self.papers) > 1 or self.extras.part is not None
+
     def _published_lines(self, row: str, baseline: str, column: TableColumn) -> tuple[PublishedLine, ...]:
-        """Return the number of each paper below a cell. Of several papers, each has a footnote."""
+        """Return the number of each paper below a cell."""
         lines: list[PublishedLine] = []
         for place, match in enumerate(self.published_matches):
             number = match.number_at(row, column.metric.name, column.level)
             if number is None:
                 continue
-            notes = [f"Published: {self.papers[place]}."] if len(self.papers) > 1 else []
+            notes = [f"Published: {self.papers[place]}."] if self.marks_papers else []
             other = self.spec.otherwise and find_metric(self.spec.otherwise)
             unit_note = number.unit_note(column.metric) if not other or number.unit_note(other) else ""
             notes += [f"Published {unit_note}: not compared."] if unit_note else []

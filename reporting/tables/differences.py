@@ -268,7 +268,7 @@ def table_sentences(made: TableCells, cells: Sequence[Cell]) -> tuple[tuple[str,
     remarks.append(caution_sentence(metrics, settings))
     notes += [FIRST_SENTENCE] if any(is_target(metric.name) for metric in metrics) else []
     if made.papers and any(cell.published for cell in cells):
-        papers = "by the paper at each mark" if len(made.papers) > 1 else "".join(made.papers.values())
+        papers = "by the paper at each mark" if made.marks_papers else "".join(made.papers.values())
         remarks.append(f"Below: published, {papers}.")
         notes.append(made.study.source_sheet.summary(made.study.name))
     pending = {why for tally in tallies for status, why in tally.gaps if status == ValueStatus.PENDING}

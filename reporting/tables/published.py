@@ -67,6 +67,23 @@ def match_tables(
     return tuple(matches)
 
 
+def warn_of_unmatched(
+    matches: Sequence[Sequence[PublishedMatch]], rows: Sequence[str], columns: Sequence[str]
+) -> None:
+    """Log a warning for names of papers that match nothing in a table of several studies.
+
+    `matches` has those of each study, one for each paper's table.
+    """
+    for of_paper in zip(*matches, strict=True):
+        joined = replace(
+            of_paper[0],
+            rows={name: key for match in of_paper for name, key in match.rows.items()},
+            columns={("", key): key for match in of_paper for key in match.columns.values()},
+        )
+        for sentence in unmatched_sentences(joined, rows, columns):
+            _warn(sentence)
+
+
 def unmatched_sentences(match: PublishedMatch, rows: Sequence[str], columns: Sequence[str]) -> list[str]:
     """Return sentences on the names of a paper's table that match none of these rows and columns.
 
@@ -114,12 +131,13 @@ def _warn(sentence: str) -> None:
 
 
 def paper_words(match: PublishedMatch) -> str:
-    """Return the paper whose numbers a table shows, with what is after their ±, and where they are from.
+    """Return the paper whose numbers a table shows, with what is after its ±, and where its numbers are from.
 
     Return "" if it shows none of them.
     """
-    if not (shown := match.numbers):
+    if not match.numbers:
         return ""
+    shown = match.paper.cells.values()
     spreads = {number.spread_words for number in shown if number.spread}
     sources = {number.source for number in shown if number.source}
     told = "; ".join(each.pop() for each in (spreads, sources) if len(each) == 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib import import_module
@@ -18,16 +18,30 @@ from ..statistics.estimates import Estimate, Interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TablePart:
+    """The place of a table in one over several studies.
+
+    `rows` has the names of the rows of all studies by the texts of their levels. `column` has the names of
+    the level of its columns, if they have a single one.
+    """
+
+    rows: Mapping[str, str]
+    column: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableExtras:
     """Optional contents of a table, such as the paper's numbers.
 
     `published` adds the paper's numbers, `paper_only` also rows and columns that only the paper has; `begun`
-    are the trials with a checkpoint. Kinds of tables without such contents ignore them.
+    are the trials with a checkpoint. A table that is `part` of another one marks each paper, and leaves
+    warnings to the whole. Kinds of tables without such contents ignore them.
     """
 
     published: bool = False
     paper_only: bool = False
     begun: Collection[str] = ()
+    part: TablePart | None = None
 
 
 class TableError(ActivememError):

@@ -174,6 +174,8 @@ def check_shown_metrics(
     The message names the key that would add the metric. `trials` has one of each cell, with any seed.
     """
     for index, spec in enumerate(specs):
+        if getattr(spec, "studies", ()):
+            continue  # its metrics are those of other studies
         select = {factor: kept for factor, kept in spec.select.items() if factor != SEED}
         selected = [each.common for each in trials if is_selected(select, each.levels)]
         axis = getattr(spec, "x", "") if spec.kind == "line" else ""

@@ -89,6 +89,8 @@ class CellsTable(SpreadTable):
     """by metric, the value that counts as trained; a footnote counts a cell's trainings that end worse"""
     digits: dict[str, Annotated[int, Field(ge=0, le=12)]] = Field(default={})
     """decimals by metric (default: the metric's own)"""
+    studies: Names = ()
+    """studies whose columns are side by side: files relative to this one, or names in the same store"""
 
     @field_validator(
         "published", mode="before", json_schema_input_type=str | PublishedSpec | list[str | PublishedSpec]
@@ -120,7 +122,12 @@ class CellsTable(SpreadTable):
             yield ("untrained", name), name
 
     def with_levels(self, design: Design) -> Self:
-        """Replace the names of levels in this table's keys, as in `baseline`, by the levels, in a copy."""
+        """Replace the names of levels in this table's keys, as in `baseline`, by the levels, in a copy.
+
+        A table of several studies is left as it is: its levels are theirs.
+        """
+        if self.studies:
+            return self
         found, known = super().with_levels(design), design.known_levels
         row_texts, column_texts = (
             tuple(map(level_text, known.get(name or "", ()))) for name in (self.rows, self.columns)
@@ -145,6 +152,8 @@ class CellsTable(SpreadTable):
 
     def faults(self, design: Design, published: PublishedNumbers) -> list[KeyFault]:
         """Return the faults of this table's keys in a study. Levels that overrides removed are no faults."""
+        if self.studies:
+            return [*_studies_faults(self), *_metric_faults(self), *_published_faults(self, {}, published)]
         factors = design.known_levels
         faults = [*_factor_faults(self, factors), *select_faults(self.select, factors)]
         levels = factors if faults else selected_levels(self.select, factors)
@@ -162,6 +171,17 @@ class CellsTable(SpreadTable):
             message = level_name_fault(self.baseline, levels[self.rows], self.rows)
             faults += [(("baseline",), message)] if message else []
         return [*faults, *_metric_faults(self), *_published_faults(self, factors, published)]
+
+
+def _studies_faults(spec: CellsTable) -> Iterator[KeyFault]:
+    """Yield a fault for each key that compares rows, and for a study that is named twice."""
+    for number, name in enumerate(spec.studies):
+        if name in spec.studies[:number]:
+            yield ("studies", number), f"the study '{name}' is listed twice"
+    if spec.baseline is not None:
+        yield ("baseline",), "a table of several studies compares no rows: remove baseline"
+    if spec.rows == CHANGES:
+        yield ("rows",), "a table of several studies has no changes of a baseline: expected a factor"
 
 
 def _factor_faults(spec: CellsTable, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
