@@ -5,7 +5,7 @@ from them. `subject` turns rows of the store into a tidy frame, and selects
 the rows of one table or figure. `kinds` has a module for each kind of table and figure, and `tables` and
 `curves` have the code that they share. `claims` has the verdicts, and `added_seeds` chooses seeds that decide
 more claims. `page` is the report of a study, and `serve` shows it while the study runs. `manuscript` writes
-the results of several studies for one's own paper.
+the results of several studies for one's own paper, and `several_studies` puts them into one table.
 
 `paper` has a paper's own tables, and our results for it. `recipes` shows what a recipe costs, and `search`
 what a search found. `statistics` has tests and intervals of few seeds. `outcomes` loads the latest attempts

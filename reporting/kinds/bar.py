@@ -30,6 +30,7 @@ from ..curves.draw.panel import (
 from ..curves.draw.style import ACCENT, DIM, FAINT, INK, TICK, text_width
 from ..curves.figure_cells import FigureCells, collect_cells
 from ..subject import ResultSubject
+from ..tables.published import warn_of_unmatched
 
 MAX_BAR_RATIO = 0.6
 """The ratio of smallest to largest value above which bars from 0 hide differences."""
@@ -88,9 +89,14 @@ def _published(spec: BarFigure, cells: FigureCells) -> dict[tuple[int, int], flo
         (name for name, levels in others.items() if match_published_keys(levels, paper.columns)), ""
     )
     varied = any(len(levels) > 1 for levels in others.values())
-    if row is None or (varied and not column and len(paper.columns) == 1):  # nothing names the column
+    # nothing names the only column of the paper, or of several levels its row
+    unnamed = varied and not column and len(paper.columns) == 1
+    rows = {} if row is None or unnamed else known[row]
+    match = match_published(paper, rows, [spec.value], known.get(column, {}))
+    every = [level for levels in known.values() for level in levels]
+    warn_of_unmatched([[match]], every, [*every, spec.value])
+    if row is None or unnamed:
         return {}
-    match = match_published(paper, known[row], [spec.value], known.get(column, {}))
     found: dict[tuple[int, int], float] = {}
     for panel in range(len(cells.frames())):
         # panels are numbered row by row

@@ -322,6 +322,13 @@ class Footnotes:
         return tuple(Footnote(mark=mark, text=sentence) for sentence, mark in self._marks.items())
 
 
+def _paper_notes(cell: Cell, notes: Mapping[str, str]) -> Iterator[str]:
+    """Yield the footnotes of each published number of a cell, after the number."""
+    for line in cell.published_lines:
+        if line.text and line.marks:
+            yield f"{line.text}: {' '.join(notes[mark] for mark in line.marks)}"
+
+
 def iter_records(table: Table) -> Iterator[dict[str, object]]:
     """Yield a record for every cell in reading order.
 
@@ -356,6 +363,7 @@ def iter_records(table: Table) -> Iterator[dict[str, object]]:
                 "published": published.value if published else None,
                 "published_text": published.text if published else None,
                 "unit": published.unit if published else None,
-                "note": "; ".join(notes[mark] for mark in cell.marks) or None,
+                "note": "; ".join([*(notes[mark] for mark in cell.marks), *_paper_notes(cell, notes)])
+                or None,
                 "origin": table.provenance,
             }

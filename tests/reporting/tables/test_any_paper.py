@@ -71,6 +71,8 @@ def test_several_papers_are_below_a_cell_each_with_its_mark(shown):
     for form in ("rich", "latex", "siunitx", "markdown", "html"):
         assert "8.5" in made.render(form)
     assert sum(each.startswith("Reproduction of ") for each in made.remarks) == 2
+    (note,) = made.frame()["note"].drop_nulls().unique()
+    assert note.startswith("10: Published: lee t2.; 8.5 ± 1: Published: gu t2 (")
 
 
 def test_a_list_names_tables_of_other_names(shown):
