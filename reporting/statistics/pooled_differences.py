@@ -4,8 +4,8 @@ With three seeds a permutation test cannot reach 0.05, and a paired t test has t
 Similarly trained cells have similar variances. So the variance of a difference is pooled over all pairs of
 cells with any variance. Cells without variance do not count: three lengths of 7 do not show that lengths
 never vary. `larger_variance` is the one rule of tables, claims and speedups: each comparison takes the larger
-of the pooled variance and its own, which has fewer degrees of freedom. `bench/false_findings.py` simulates
-tables, `bench/verdicts.py` claims.
+of the pooled variance and its own, which has fewer degrees of freedom. `bench/verdicts.py` simulates claims
+and tables.
 """
 
 from __future__ import annotations
