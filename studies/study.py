@@ -445,10 +445,10 @@ def _check_published(
 ) -> PublishedNumbers:
     """Return the published numbers that the study can show, and report a paper that has none."""
     found = own_numbers({}, paper)[0] if published is None else published
-    known = {each.paper for each in (published_tables().values() if published is None else found.tables)}
+    known = {each.paper for each in (found.tables if found.texts else published_tables().values())}
     if paper is not None and paper not in known and not found.has_faults:
         way = 'for any other paper, add published = "FILE.csv" with its numbers, or leave out this key'
-        way = way if published is None else f"the files in published have numbers of {listed(sorted(known))}"
+        way = way if not found.texts else f"the files in published have numbers of {listed(sorted(known))}"
         diagnostics.report(("study", "paper"), f"unknown paper '{paper}'{nearest_hint(paper, known)}; {way}")
         return replace(found, has_faults=True)
     return found

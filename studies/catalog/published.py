@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -291,7 +292,7 @@ def read_numbers(text: str, paper: str = "") -> tuple[_Numbers, list[str]]:
     elif not found and not faults:
         faults.append("expected lines of numbers below the line of columns, got none")
     if len(faults) > _MAX_FAULTS:
-        faults = [*faults[:_MAX_FAULTS], f"and {len(faults) - _MAX_FAULTS:,} more faults"]
+        faults = [*faults[:_MAX_FAULTS], f"… and {len(faults) - _MAX_FAULTS:,} more faults"]
     return found, faults
 
 
@@ -333,6 +334,8 @@ def _field_faults(own: Mapping[str, str]) -> Iterator[str]:
         )
         advice = f": write what follows {sign} into the column spread" if sign else ""
         yield f"value: expected a number such as 0.990, or words such as OOM, got '{shown}'{advice}"
+    elif number is not None and not math.isfinite(float(number[1])):
+        yield f"value: expected a number of less than 309 digits, got '{printable(own['value'][:40])}'"
     if spread and ((found := _NUMBER.fullmatch(spread)) is None or float(found[1]) < 0):
         yield f"spread: expected a number such as 0.004, got '{printable(own['spread'][:40])}'"
     elif spread and number is None:

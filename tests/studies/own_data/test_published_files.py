@@ -80,6 +80,9 @@ def test_a_study_shows_faults_of_its_file_at_its_key_and_nothing_that_follows_fr
     [
         ("table9,conv,not,1", {}, "no published table 'table2' of theirs; nearest: table9"),
         ("table2,conv,not,1", {"published": "their.csv"}, "got none in"),
+        ("table2,conv,not,1", {"published": 3, "paper": "lee"}, "[study] published: expected a text"),
+        ("table2,conv,not,1", {"published": [], "paper": "lee"}, "unknown paper 'lee'"),
+        ("table2,conv,not,1e999", {}, "expected a number of less than 309 digits"),
         ("table2,conv,not,1", {"published": ["theirs.csv", "./theirs.csv"]}, "is in theirs.csv as well"),
     ],
 )
