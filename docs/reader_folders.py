@@ -17,6 +17,7 @@ RESULTS = TUTORIAL / "results"
 """The results of the tutorial, and of studies on other pages."""
 
 _STUDY = re.compile(r"^```toml(?: part)?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_CSV = re.compile(r"^```csv (\S+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _TEMP_FOLDER = tempfile.TemporaryDirectory()
 
 
@@ -54,8 +55,11 @@ def folder_of_page(page: Path) -> Path:
 
 
 def write_studies(page: Path, folder: Path) -> None:
-    """Write each study with a name on a page into a file of that name."""
-    for text in _STUDY.findall(page.read_text(encoding="utf-8")):
+    """Write each study with a name on a page into a file of that name, and each CSV file with a name."""
+    page_text = page.read_text(encoding="utf-8")
+    for name, text in _CSV.findall(page_text):
+        (folder / name).write_text(text, encoding="utf-8")
+    for text in _STUDY.findall(page_text):
         if name := tomllib.loads(text).get("study", {}).get("name"):
             (folder / f"{name}.toml").write_text(text, encoding="utf-8")
 

@@ -37,6 +37,7 @@ from ..studies.sections import SECTIONS
 from ..studies.study import Study
 from ..studies.text.document import parse_document
 from ..studies.text.errors import StudyError
+from ..studies.text.units import plural
 from .claims.cell_values import printed_effect
 from .claims.verdicts import ComparisonResult, Verdict
 from .kinds import build_table
@@ -365,7 +366,7 @@ def published_only_table(theirs: PublishedTable) -> Table:
         columns=tuple(heads),
         cells=tuple(cells),
         footnotes=notes.as_tuple(),
-        provenance=f"{len(numbers)} published numbers · {theirs.paper} {theirs.name}",
+        provenance=f"{plural(len(numbers), 'published number')} · {theirs.title}",
         keys=keys,
         column_headings=(tuple(key.metric for key in keys),) if any(key.metric for key in keys) else (),
     )

@@ -64,10 +64,13 @@ def show(
     else:
         print_stdout("\n".join(format_sheet(each, output_width(), tables=tables) for each in sheets))
     if not any(study.done for each in sheets for study in each.studies):
-        committed = other_results(store, file=next(iter(shipped_studies().values())))
         if paper is not None and paper.endswith(".csv"):
-            committed = f": [study] published = {paper!r} in a study file shows its numbers".replace("'", '"')
-        print_stderr(f"no trial of {paper or 'a paper'} has ended in {store.absolute_place}{committed}")
+            print_stderr(
+                f'no study in the store shows {paper}: name it in one, [study] published = "{paper}"'
+            )
+        else:
+            committed = other_results(store, file=next(iter(shipped_studies().values())))
+            print_stderr(f"no trial of {paper or 'a paper'} has ended in {store.absolute_place}{committed}")
 
 
 @app.command()
