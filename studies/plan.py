@@ -135,8 +135,10 @@ def _find_insufficient_reach(labelled: Iterable[tuple[str, TrialSettings]]) -> t
     )
 
 
-def predict_reach_limits(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[ReachLimit, ...]:
-    """Return the longest length that each model can learn, if its reach limits it.
+def predict_reach_limits(
+    labelled: Sequence[tuple[str, TrialSettings]],
+) -> tuple[ReachLimit | InsufficientReach, ...]:
+    """Return the longest length that each model can learn, or its fixed task, if its reach limits it.
 
     Models with equal limits share a result. `labelled` has the label and the settings of each model.
     """
@@ -166,7 +168,7 @@ def predict_reach_limits(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple
         key = (limit.layers, limit.left, limit.right, tuple(limit.max_lengths.items()))
         labels = merged[key].labels if key in merged else ()
         merged[key] = replace(limit, labels=(*labels, *limit.labels))
-    return tuple(merged.values())
+    return (*merged.values(), *_find_insufficient_reach(labelled))
 
 
 SIZE_KEYS = (
@@ -343,7 +345,7 @@ def make_plan(
         estimate=total_time(times),
         memory=None if largest is None else (label(largest), steps[largest.id]),
         max_trial_s=max((one.seconds or 0.0 for one in times), default=0.0),
-        reach_limits=(*predict_reach_limits(labelled), *_find_insufficient_reach(labelled)),
+        reach_limits=predict_reach_limits(labelled),
         over_budget=model_costs(study, group_by_model(study, study.over_budget), estimator, {}),
         flops=flops,
     )
