@@ -30,6 +30,7 @@ from ..studies.plan import remaining_search_flops, remaining_search_times
 from ..studies.planning.status import unfinished_of
 from ..studies.planning.time_estimates import TimeEstimator, total_time
 from ..studies.presentation.kinds import TableKind
+from ..studies.presentation.table_keys import CellsTable
 from ..studies.resolve.costs import max_trial_flops
 from ..studies.resolve.grid import check_layers
 from ..studies.resolve.trial import CellKey, cell_key
@@ -43,6 +44,7 @@ from .claims.verdicts import ComparisonResult, Verdict
 from .kinds import build_table
 from .kinds.cells import find_cells
 from .outcomes import load_outcomes
+from .several_studies import several_studies_table
 from .snapshot import Snapshot
 from .tables.published import PAPER_ONLY_HEADING
 from .tables.reproduction import Reproduction, reproduction
@@ -148,6 +150,7 @@ def paper_tables(
     studies: Sequence[Study],
     outcomes: pl.DataFrame,
     begun: Collection[str] = (),
+    store: Store | None = None,
 ) -> tuple[Table, ...]:
     """Return each published table with the numbers of the studies that repeat it.
 
@@ -156,7 +159,7 @@ def paper_tables(
     rows are joined into one table, unless the values of a column are compared. A table for which there is no
     such study is returned once, with only its published numbers.
     """
-    beside = _tables_beside(published, studies, outcomes, begun)
+    beside = _tables_beside(published, studies, outcomes, begun, store)
     return tuple(table for theirs, tables in beside for table in _join_tables(theirs, tables))
 
 
@@ -174,8 +177,12 @@ def _tables_beside(
     studies: Sequence[Study],
     outcomes: pl.DataFrame,
     begun: Collection[str],
+    store: Store | None = None,
 ) -> Iterator[tuple[PublishedTable, list[_StudyTable]]]:
-    """Yield each published table with the tables of the studies that repeat it."""
+    """Yield each published table with the tables of the studies that repeat it.
+
+    Tables over several studies are read from the `store`; without one, they are left out.
+    """
     stored = set(outcomes["trial"])
     ran = {study.name for study in studies if any(trial.id in stored for trial in study.trials)}
     for theirs in published:
@@ -184,7 +191,7 @@ def _tables_beside(
             (study, spec)
             for study in studies
             for spec in study.tables
-            if not getattr(spec, "studies", ())
+            if (store is not None or not getattr(spec, "studies", ()))
             and any(
                 (own.paper, own.name) == (theirs.paper, theirs.name) for own in _shown_tables(study, spec)
             )
@@ -195,8 +202,12 @@ def _tables_beside(
         ]
         for study, spec in ours:
             # of the numbers that the study shows, only those of this table, as they are now
-            only = replace(study, published=PublishedNumbers(paper=theirs.paper, tables=(theirs,)))
-            table = build_table(only, spec, outcomes, published=True, paper_only=True, begun=begun)
+            numbers = PublishedNumbers(paper=theirs.paper, tables=(theirs,), is_partial=True)
+            only = replace(study, published=numbers)
+            if store is not None and isinstance(spec, CellsTable) and spec.studies:
+                table = several_studies_table(only, spec, store, published=True)
+            else:
+                table = build_table(only, spec, outcomes, published=True, paper_only=True, begun=begun)
             name = f"{theirs.paper}-{theirs.name}-{study.name}"
             table = replace(table, name=name, provenance=f"study {study.name} · {table.provenance}")
             beside.append(_StudyTable(study=study.name, small=study.header.small, table=table))
@@ -304,7 +315,7 @@ def tables_of_paper(paper: str, store: Store | str | Path, name: str | None = No
     check_arguments(argument_fault("paper", paper, str, "the name of a paper"), store_fault(store))
     store = open_store(store)
     theirs = published_tables_of(paper, name, store)
-    return list(paper_tables(theirs, *_stored(theirs, store)))
+    return list(paper_tables(theirs, *_stored(theirs, store), store))
 
 
 def _stored(
@@ -520,7 +531,7 @@ def paper_sheet(paper: str, store: Store | str | Path) -> PaperSheet:
     store = open_store(store)
     every = published_tables_of(paper, store=store)
     studies, outcomes, begun = _stored(every, store)
-    beside = list(_tables_beside(every, studies, outcomes, begun))
+    beside = list(_tables_beside(every, studies, outcomes, begun, store))
     snapshots = [Snapshot(study=study, store=store, outcomes=outcomes) for study in studies]
     counts = {each.study.name: each.status.counts["done"] for each in snapshots}
     several = len({each.paper for each in every}) > 1
@@ -600,7 +611,8 @@ def _verdicts(now: Snapshot) -> Iterator[tuple[str, str, StudyVerdict]]:
         trials.setdefault(trial.cell, set()).add(trial.id)
     printed: dict[tuple[str, CellKey], float] = {}
     for spec in study.tables:
-        if made := find_cells(spec, study, outcomes, TableExtras(published=True)):
+        # the sheet shows names without a match, so that they need no warning
+        if made := find_cells(spec, study, outcomes, TableExtras(published=True, paper_only=True)):
             printed = {**made.published_values(), **printed}
     for claim, checked in zip(study.claims, now.claims(), strict=True):
         if not claim.spec.source:

@@ -216,7 +216,9 @@ class Study:
         """The metrics that the study compares: a search's objectives, or those in a grid's tables."""
         if self.search is not None:
             return self.search.settings.metric
-        return tuple(dict.fromkeys(name for table in self.tables for _, name in table.named_metrics()))
+        # its own come first: a table over several studies may have metrics that only the others report
+        own_first = sorted(self.tables, key=lambda table: bool(getattr(table, "studies", ())))
+        return tuple(dict.fromkeys(name for table in own_first for _, name in table.named_metrics()))
 
     def section_faults(self, sections: Collection[str] = SECTIONS) -> list[StudyFault]:
         """Return the faults of sections, with each shown or claimed metric that no trial will have."""
@@ -446,11 +448,11 @@ def _check_published(
     """Return the published numbers that the study can show, and report a paper that has none."""
     found = own_numbers({}, paper)[0] if published is None else published
     known = {each.paper for each in (found.tables if found.texts else published_tables().values())}
-    if paper is not None and paper not in known and not found.has_faults:
+    if paper is not None and paper not in known and not found.is_partial:
         way = 'for any other paper, add published = "FILE.csv" with its numbers, or leave out this key'
         way = way if not found.texts else f"the files in published have numbers of {listed(sorted(known))}"
         diagnostics.report(("study", "paper"), f"unknown paper '{paper}'{nearest_hint(paper, known)}; {way}")
-        return replace(found, has_faults=True)
+        return replace(found, is_partial=True)
     return found
 
 

@@ -162,14 +162,14 @@ class PublishedTable:
 class PublishedNumbers:
     """The published tables that a study can show: those of its paper, and those in its own files.
 
-    `texts` has the text of each of these files, by its name in the study file. With faults of `paper` or of a
-    file, which are reported, further tables may be missing.
+    `texts` has the text of each of these files, by its name in the study file. If they are
+    partial, further tables exist or are faulty, so that an unknown name is no fault.
     """
 
     paper: str | None = None
     tables: tuple[PublishedTable, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict[str, str])
-    has_faults: bool = False
+    is_partial: bool = False
 
     def find(self, name: str) -> tuple[PublishedTable, ...]:
         """Return the tables with a name, of any paper; or the one table that is named `PAPER:TABLE`."""
@@ -178,7 +178,7 @@ class PublishedNumbers:
 
     def faults(self, name: str) -> Iterator[str]:
         """Yield a fault if there is no table with this name."""
-        if self.has_faults or self.find(name):
+        if self.is_partial or self.find(name):
             return
         several = len({each.paper for each in self.tables}) > 1
         known = [f"{each.paper}:{each.name}" if several else each.name for each in self.tables]

@@ -75,4 +75,4 @@ def _numbers(diagnostics: Diagnostics, texts: Mapping[str, str]) -> PublishedNum
     for name, wrong in faults.items():
         for fault in wrong:
             diagnostics.report(named[name], f"{name}: {fault}")
-    return replace(found, has_faults=any(faults.values()) or named.keys() != texts.keys())
+    return replace(found, is_partial=any(faults.values()) or named.keys() != texts.keys())

@@ -253,7 +253,7 @@ def _published_faults(
                 path = (*at, f"{side}s", our)
                 if our not in ours:
                     yield path, f"no {side} '{our}'{nearest_hint(our, ours)}"
-                if their not in theirs:
+                if their not in theirs and not published.is_partial:
                     yield path, f"{title} has no {side} '{their}'{nearest_hint(their, theirs)}"
 
 

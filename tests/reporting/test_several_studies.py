@@ -7,6 +7,7 @@ import pytest
 
 from activemem import load_study, open_study
 from activemem.reporting import TableError
+from activemem.reporting.paper import paper_sheet
 from activemem.storage import Store
 
 from ..cli.store_factories import store_outcome
@@ -112,6 +113,11 @@ def test_the_table_compiles_and_each_row_has_as_many_columns(joined, tmp_path):
     packages = r"\usepackage{booktabs,adjustbox,textcomp}"
     document = rf"\documentclass{{article}}{packages}\begin{{document}}{text}\end{{document}}"
     compile_latex(tmp_path, document, "booktabs", "adjustbox")
+
+
+def test_the_sheet_of_a_file_counts_the_cells_of_all_studies(joined):
+    joined("synthetic", "own", value="max_length", numbers=NUMBERS)
+    assert [each.full_size for each in paper_sheet("theirs.csv", "results").printed] == [1, 1]
 
 
 def test_names_of_papers_are_told_only_if_no_study_has_them(joined, caplog):

@@ -79,6 +79,8 @@ def test_a_list_names_tables_of_other_names(shown):
     numbers = "lee,t2,conv,not,10,,,,,\ngu,main,convolution,not,8,,,,,\n"
     other = {"table": "gu:main", "rows": {"conv": "convolution"}}
     assert lines(shown(numbers, published=["t2", other]))[1][0] == ["10", "8"]
+    # the sheet has each of them beside the cells
+    assert [each.full_size for each in paper_sheet("theirs.csv", "results").printed] == [1, 1]
 
 
 @pytest.mark.parametrize(
