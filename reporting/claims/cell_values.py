@@ -219,7 +219,8 @@ class CellResults:
         if place not in self._learning and trials and not self.are_judged:
             settings = next(iter(trials.values())).common
             found = set[bool | None]()
-            for name in dict.fromkeys((*final_metrics(settings), *self._values)):
+            compared = (each.metric for each in self.cells if cell_key(each.cell) == place)
+            for name in dict.fromkeys((*final_metrics(settings), *compared)):
                 if guess_of(name, settings) is not None:
                     known = self._values[name] if name in self._values else self._guessable(name)
                     values = [known[trial.id].value for trial in trials.values()]

@@ -111,7 +111,10 @@ class GeneratedTask(TaskSettings, ABC):
 
     def guessed_value(self, metric: str, test_set: str = "") -> float | None:
         split, _, score = metric.partition("_")
-        chance = self.chance_in_test(test_set) if split == "test" else self.chance
+        if split == "test":
+            chance = self.chance_in_test(test_set) if self.test_set_names else None
+        else:
+            chance = self.chance
         return None if chance is None else {"accuracy": chance, "scaled_accuracy": 0.0}.get(score)
 
     def chance_in_test(self, name: str = "") -> float | None:
