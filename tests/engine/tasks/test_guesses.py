@@ -68,7 +68,7 @@ def test_the_guess_of_a_toy_problem_knows_the_ends_of_its_sequences(name):
         ({"name": "parity"}, "dev_scaled_accuracy", 0.0),
         ({"name": "parity"}, "dev_loss", None),
         ({"name": "parity", "test_lengths": [50]}, "test_accuracy", 0.5),
-        ({"name": "mqar", "tests": []}, "test_accuracy", None),
+        ({"name": "parity"}, "test_accuracy", None),  # without a test set
         ({"name": "language_model", "corpus": "text8"}, "dev_loss", 2.854),
         ({"name": "language_model", "corpus": "text8"}, "test_bpc", 4.117),
         ({"name": "language_model", "corpus": "text8", "tokens": "bpe"}, "test_bits_per_byte", None),
