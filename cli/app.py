@@ -162,8 +162,9 @@ def activemem(
     context.meta[_REPORTED] = broken_plugins()
 
 
-_NEEDED_GB = {"numpy": 1.5, "polars": 1.5, "pyarrow": 1.5, "torch": 2.0}
-"""The address space that libraries and their threads need before anything is read or trained."""
+_TRAINING = "activemem.engine.run.driver"
+_NEEDED_GB = {"numpy": 1.5, "polars": 1.5, "pyarrow": 1.5, "torch": 2.0, _TRAINING: 3.5}
+"""The address space that libraries need before anything is read, and that a training needs."""
 
 
 class _LimitedImports:
@@ -181,9 +182,10 @@ class _LimitedImports:
 
     def create_module(self, spec: ModuleSpec) -> None:
         """Raise MemoryError. Other libraries may ask whether this one exists, but not load it."""
+        what = "training" if spec.name == _TRAINING else spec.name
         raise MemoryError(
             f"this process may use {self._gb:.1f} GB of address space, and this command needs "
-            f"{_NEEDED_GB[spec.name]:g} GB for {spec.name}: raise the limit (ulimit -v unlimited)"
+            f"{_NEEDED_GB[spec.name]:g} GB for {what}: raise the limit (ulimit -v unlimited)"
         )
 
     def exec_module(self, _: object) -> None:

@@ -207,6 +207,16 @@ def parse_scalar(
     return None
 
 
+def _misplaced_word(value: Syntax, parameter: Parameter, parameters: Sequence[Parameter]) -> str:
+    """Return where a word belongs that another parameter of the block takes, as in sa(rope); "" if none."""
+    if not isinstance(value, CallSyntax) or value.arguments is not None or parameter.kind in ("name", "any"):
+        return ""
+    if value.name in parameter.words or parameter.kind == "recipe":
+        return ""
+    owner = next((one.name for one in parameters if value.name in one.words), None)
+    return f"{value.name} is a value of {owner}: write {owner}={value.name}" if owner else ""
+
+
 def _number_hint(call: CallSyntax, kind: str) -> str:
     """Return a hint if a call is a number as in another language, or if a word should be a hole."""
     if call.name == "range":
@@ -615,6 +625,10 @@ class _Checker:
         complete = check_complete(call, spec.parameters, bound, self._faults)
         arguments: list[tuple[str, Value]] = []
         for parameter, argument in bound:
+            if not argument.name and (advice := _misplaced_word(argument.value, parameter, spec.parameters)):
+                self._faults.add(argument.start, argument.end, advice)
+                complete = False
+                continue
             value = self.value(argument.value, parameter, (argument.start, argument.end))
             complete = complete and value is not None
             if value is not None and value != parameter.default:

@@ -19,7 +19,7 @@ from ...blocks.models.model import InputError, TransductionModel
 from ...errors import argument_fault, check_arguments
 from ...studies.catalog.tasks import LabelledSettings, LongTermSettings
 from ...studies.schema.settings import TrialSettings
-from ..core.models import ModelFile
+from ..core.models import ModelFile, ModelFileError
 from ..data.labelled_sequences import format_number
 from ..data.vocabularies.build import vocabulary_from_dict
 from ..data.vocabularies.sentences import SentenceVocabulary
@@ -61,7 +61,10 @@ def answer_lines(
 
     Raise InputError for an unreadable line, after the predictions for the lines before it.
     """
-    read, answer = _reader_and_answerer(file, model)
+    try:
+        read, answer = _reader_and_answerer(file, model)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise _other_symbols(file) from error
     numbered = enumerate(lines, start=1)
     fault: InputError | None = None
     while fault is None:
@@ -90,6 +93,11 @@ def _read_line(read: _Reader, number: int, line: str) -> _Input | None:
         raise InputError(f"line {number}: {error}") from error
 
 
+def _other_symbols(file: ModelFile) -> ModelFileError:
+    task = file.trial.settings.task.name
+    return ModelFileError(f"expected the symbols and classes of a model of {task}, got others in its file")
+
+
 def _reader_and_answerer(file: ModelFile, model: Model | TransductionModel) -> tuple[_Reader, _Answerer]:
     settings, interface = file.trial.settings, file.trial.settings.task.interface.model
     if isinstance(model, TransductionModel):
@@ -104,6 +112,9 @@ def _reader_and_answerer(file: ModelFile, model: Model | TransductionModel) -> t
     if isinstance(settings.task, LabelledSettings):
         assert file.symbols is not None, "a model of the user's own sequences stores a vocabulary"
         read = partial(_read_sequence, vocabulary_from_dict(file.symbols["source"]), settings.task)
+        names = file.symbols.get("classes", [])
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise _other_symbols(file)
         return read, _label_answer(model, file.symbols)
     if interface.columns is not None:
         return partial(_read_numbers, interface.columns), _number_answer(model, settings)

@@ -105,6 +105,10 @@ def decode_pieces(tokens: Iterator[int], vocabulary: TextVocabulary, beginning: 
 
 
 def _choose(log_probabilities: Tensor, sampling: Sampling, generator: torch.Generator) -> int:
+    if bool(log_probabilities.isnan().any()):
+        raise GenerationError(
+            "expected outputs that are numbers: this model diverged, or its file was changed"
+        )
     if sampling.temperature == 0.0:
         return int(log_probabilities.argmax())
     # the largest becomes 0, which stays finite at any temperature

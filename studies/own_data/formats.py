@@ -154,7 +154,7 @@ def _json_lines(text: str, columns: Sequence[str]) -> NumberedRows:
         try:
             found = json.loads(line, object_pairs_hook=_object)
         except (ValueError, RecursionError) as error:
-            yield number, FaultyValueError("JSON", str(error))
+            yield number, FaultyValueError("JSON", _json_words(error))
             continue
         if not isinstance(found, dict):
             yield number, FaultyValueError("an object", quoted(line.strip()))
@@ -165,6 +165,15 @@ def _json_lines(text: str, columns: Sequence[str]) -> NumberedRows:
             yield number, FaultyValueError(f"the keys {listed(map(repr, columns))}", "none of them", near)
         else:
             yield number, values
+
+
+def _json_words(error: Exception) -> str:
+    """Return what is wrong with JSON that cannot be read, without the words of Python."""
+    if isinstance(error, RecursionError):
+        return "brackets that are nested too deep"
+    if not isinstance(error, ValueError):
+        return "JSON of another structure"
+    return "a whole number of thousands of digits" if "int_max_str_digits" in str(error) else str(error)
 
 
 def _value_or_fault(found: dict[str, Any], name: str) -> Any:  # noqa: ANN401 -- whatever stands in a file
@@ -314,7 +323,9 @@ def _class_names(schema: pa.Schema, column: str) -> list[str] | None:
     except KeyError:
         return None
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise FaultyValueError("features in the metadata of Hugging Face datasets", str(error)) from error
+        raise FaultyValueError(
+            "features in the metadata of Hugging Face datasets", _json_words(error)
+        ) from error
     if isinstance(feature, dict) and feature.get("_type") in ("Sequence", "List", "LargeList"):
         feature = feature.get("feature")
     elif isinstance(feature, list) and feature:
@@ -326,13 +337,15 @@ def _class_names(schema: pa.Schema, column: str) -> list[str] | None:
 
 
 def _named(values: list[Any], names: Sequence[str] | None) -> list[Any]:
-    """Replace class numbers by class names, and unknown numbers by None."""
+    """Replace class numbers by class names, and unknown numbers by None. Names stay."""
     if names is None:
         return values
 
     def name(value: Any) -> Any:  # noqa: ANN401 -- whatever stands in a file
         if isinstance(value, list):
             return [name(each) for each in value]
+        if isinstance(value, str):
+            return value
         return names[value] if isinstance(value, int) and 0 <= value < len(names) else None
 
     return [name(value) for value in values]

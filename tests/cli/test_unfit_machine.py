@@ -57,6 +57,12 @@ def test_a_small_address_space_is_said_instead_of_the_words_of_a_library(tmp_pat
     )
 
 
+def test_a_training_is_refused_before_it_runs_out_of_address_space(tmp_path):
+    done = run("study", "run", "quickstart", "--local", folder=tmp_path, limit=3 * 10**9)
+    assert done.returncode == 2
+    assert "this command needs 3.5 GB for training: raise the limit" in done.stderr
+
+
 def test_commands_that_load_no_large_library_need_little_address_space(tmp_path):
     for words in (("--help",), ("recipe", "check", "2 * sa"), ("study", "new", "--help")):
         done = run(*words, folder=tmp_path, limit=10**9)

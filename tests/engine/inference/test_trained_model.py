@@ -1,9 +1,11 @@
 """A model file works as in its trial, without the study."""
 
 import base64
+import copy
 import json
 import math
 import re
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,10 +16,10 @@ from safetensors.torch import save
 
 from activemem import ActivememError, analyse, load_model, open_study, run_study
 from activemem.engine import DataError, Machine
-from activemem.engine.core.models import ModelFile, read_model_file, write_model_file
+from activemem.engine.core.models import ModelFile, ModelFileError, read_model_file, write_model_file
 from activemem.engine.data.text.corpus import open_corpus
 from activemem.engine.data.vocabularies.build import text_vocabulary_from_dict
-from activemem.engine.inference.predictions import InputError
+from activemem.engine.inference.predictions import InputError, answer_lines
 from activemem.engine.inference.text_generation import GenerationError, Sampling
 from activemem.engine.inference.trained_model import UseError
 from activemem.engine.objectives.generation import PairData
@@ -202,6 +204,15 @@ def test_an_unknown_keyword_of_generation_is_answered_with_those_that_exist(lang
         trained.generate("the ", length=20)
 
 
+def test_a_model_whose_outputs_are_no_numbers_draws_no_text(language_model):
+    trained = copy.deepcopy(language_model[0])
+    with torch.no_grad():
+        for weight in trained.module.parameters():
+            weight.fill_(float("nan"))
+    with pytest.raises(GenerationError, match="expected outputs that are numbers"):
+        "".join(trained.generate("and ", max_symbols=3))
+
+
 def test_a_seed_gives_one_text_and_the_likeliest_symbol_alone_is_greedy(language_model):
     trained, *_ = language_model
 
@@ -306,6 +317,15 @@ def test_the_stored_symbols_and_classes_number_the_inputs_and_outputs_of_the_mod
     for line, answer in zip(lines := ["u", "w v x", "v v"], trained.predict(lines), strict=True):
         numbers = [4 + listed.index(each) if each in listed else 3 for each in line.split()]
         assert answer == symbols["classes"][trained.module(torch.tensor([numbers])).argmax()]
+    for wrong in (
+        {},
+        {**symbols, "classes": 3},
+        {**symbols, "classes": [1.5, None]},
+        {**symbols, "source": []},
+    ):
+        changed = replace(trained.file, symbols=wrong)
+        with pytest.raises(ModelFileError, match="symbols and classes of a model of sequence_classification"):
+            list(answer_lines(changed, trained.module, ["u"]))
 
 
 def test_symbols_are_answered_by_the_likeliest_and_bad_lines_are_named(settings, tmp_path, golden):

@@ -76,13 +76,29 @@ def test_a_small_file_of_many_or_large_values_is_a_fault_before_they_are_in_memo
     assert " values in a file of " in message
 
 
-@pytest.mark.parametrize("features", ["[1]", '"x"', f'{{"label": {"[" * 100_000}{"]" * 100_000}}}', "{"])
+DEEP, LONG = f'{{"label": {"[" * 100_000}{"]" * 100_000}}}', f'{{"label": {"9" * 6_000}}}'
+
+
+@pytest.mark.parametrize(
+    "features", ["[1]", '"x"', DEEP, LONG, "{"], ids=["list", "text", "deep", "long", "open"]
+)
 def test_class_names_in_damaged_metadata_are_a_fault_of_the_file(tmp_path, features):
     table = pa.table({"text": ["a", "b"], "label": [0, 1]})
     metadata = {"huggingface": f'{{"info": {{"features": {features}}}}}'}
     pq.write_table(table.replace_schema_metadata(metadata), tmp_path / "my.parquet")
     (message,) = told(tmp_path, {"path": "my.parquet"})
     assert "expected features in the metadata of Hugging Face datasets, got " in message
+    for words in ("recursion", "object", "sys."):
+        assert words not in message
+
+
+def test_labels_that_are_names_already_stay_beside_class_names_in_the_metadata(tmp_path):
+    table = pa.table({"text": [f"text {number}" for number in range(60)], "label": ["x", "y"] * 30})
+    metadata = {
+        "huggingface": '{"info": {"features": {"label": {"_type": "ClassLabel", "names": ["x", "y"]}}}}'
+    }
+    pq.write_table(table.replace_schema_metadata(metadata), tmp_path / "my.parquet")
+    assert load_study(study(tmp_path, {"path": "my.parquet"})).own_corpus.summary.rows["train"]
 
 
 def test_files_of_a_folder_are_searched_a_few_levels_down(tmp_path):
