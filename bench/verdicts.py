@@ -223,11 +223,13 @@ def look_rows(studies: int) -> Iterator[list[str]]:
 def habit_rows(studies: int) -> Iterator[list[str]]:
     """Yield what habits do to the share of studies in which a false claim is confirmed."""
 
-    def confirmed(cells: Array) -> NDArray[np.bool_]:
-        return (claim_p(cells) <= LEVEL) & (cells[:, 0].mean(axis=1) > cells[:, 1].mean(axis=1))
+    def confirmed(cells: Array, level: float = LEVEL) -> NDArray[np.bool_]:
+        return (claim_p(cells) <= level) & (cells[:, 0].mean(axis=1) > cells[:, 1].mean(axis=1))
 
-    def tried(times: int) -> NDArray[np.bool_]:
-        return np.any([confirmed(draw(studies, FIRST, SPREADS["equal"])) for _ in range(times)], axis=0)
+    def tried(times: int, level: float = LEVEL) -> NDArray[np.bool_]:
+        return np.any(
+            [confirmed(draw(studies, FIRST, SPREADS["equal"]), level) for _ in range(times)], axis=0
+        )
 
     def grown(counts: Sequence[int], level: float) -> NDArray[np.bool_]:
         cells = draw(studies, counts[-1], SPREADS["equal"])
@@ -261,6 +263,10 @@ def habit_rows(studies: int) -> Iterator[list[str]]:
     ]
     for times in (2, 4, 12):
         yield [f"repeats the study with fresh seeds up to {times} times, shows the best", share(tried(times))]
+    yield [
+        "the same 12 times; p is multiplied by 12, as the seal counts 36 trials for 3",
+        share(tried(12, LEVEL / 12)),
+    ]
     yield ["keeps the best 3 of 6 seeds", share(confirmed(best_seeds(6)))]
     yield ["keeps the best 3 of 12 seeds", share(confirmed(best_seeds(12)))]
     for is_worst, other in ((False, "another one"), (True, "the worst one")):
