@@ -30,7 +30,6 @@ from ..studies.plan import remaining_search_flops, remaining_search_times
 from ..studies.planning.status import unfinished_of
 from ..studies.planning.time_estimates import TimeEstimator, total_time
 from ..studies.presentation.kinds import TableKind
-from ..studies.presentation.table_keys import CellsTable
 from ..studies.resolve.costs import max_trial_flops
 from ..studies.resolve.grid import check_layers
 from ..studies.resolve.trial import CellKey, cell_key
@@ -204,7 +203,7 @@ def _tables_beside(
             # of the numbers that the study shows, only those of this table, as they are now
             numbers = PublishedNumbers(paper=theirs.paper, tables=(theirs,), is_partial=True)
             only = replace(study, published=numbers)
-            if store is not None and isinstance(spec, CellsTable) and spec.studies:
+            if store is not None and spec.studies_beside:
                 table = several_studies_table(only, spec, store, published=True)
             else:
                 table = build_table(only, spec, outcomes, published=True, paper_only=True, begun=begun)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import nearest_hint
 from ..storage import Store, StoreError
@@ -27,6 +27,7 @@ from .tables.table import ColumnKey, Footnotes, Table, TableError, TableExtras, 
 
 if TYPE_CHECKING:
     from ..studies.catalog.published import PublishedMatch
+    from ..studies.presentation.kinds import TableKind
     from ..studies.presentation.table_keys import CellsTable
     from ..studies.schema.settings import Level
 
@@ -40,13 +41,14 @@ class _Part:
     names: tuple[str, ...]
 
 
-def several_studies_table(study: Study, spec: CellsTable, store: Store, *, published: bool) -> Table:
-    """Return a table with the columns of each study that `spec` names.
+def several_studies_table(study: Study, keys: TableKind, store: Store, *, published: bool) -> Table:
+    """Return a table with the columns of each study in `studies_beside` of its `keys`.
 
     Rows are joined by the text of their level. A row that a study lacks has empty cells. A study without the
     factor of the columns has one column, named by its task or, if that is not the factor, by the study.
     Published numbers are those of `study`, which has the table. Raise TableError with all faults.
     """
+    spec = cast("CellsTable", keys)  # no other kind has several studies
     studies, absent, faults = _find_studies(study, spec, store)
     parts: list[_Part] = []
     for each in studies:

@@ -108,7 +108,7 @@ class Snapshot:
         begun = [each.id for each in unfinished]
         found: list[Table] = []
         for spec in self.study.tables if specs is None else specs:
-            if getattr(spec, "studies", ()):
+            if spec.studies_beside:
                 from .several_studies import several_studies_table  # noqa: PLC0415 -- few studies have one
 
                 found.append(several_studies_table(self.study, spec, self.store, published=published))

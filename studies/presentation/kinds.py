@@ -150,6 +150,11 @@ class ResultKeys(StrictModel):
 class TableKind(ResultKeys):
     """Base class for one kind of table."""
 
+    @property
+    def studies_beside(self) -> tuple[str, ...]:
+        """The studies whose columns the table has side by side, read from the store; () for one study."""
+        return ()
+
 
 class SpreadTable(TableKind):
     """Base class of tables with means and the spread around them."""

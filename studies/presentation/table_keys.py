@@ -92,6 +92,10 @@ class CellsTable(SpreadTable):
     studies: Names = ()
     """studies whose columns are side by side: files relative to this one, or names in the same store"""
 
+    @property
+    def studies_beside(self) -> tuple[str, ...]:
+        return self.studies
+
     @field_validator(
         "published", mode="before", json_schema_input_type=str | PublishedSpec | list[str | PublishedSpec]
     )
