@@ -16,6 +16,7 @@ from ...grammar import RecipeError
 from ..text.document import Diagnostics
 from ..text.strict_model import as_table, format_value, with_values
 from ..text.toml_positions import KeyPath
+from ..text.units import truncate
 from .settings import Level, read_recipe
 
 SEEDS = "seeds"
@@ -174,14 +175,17 @@ _CALL = re.compile(r"\b([A-Za-z_]\w*)(\([^()]*\))?")
 _ARGUMENTS = re.compile(r"(?<=\w)\([^()]*\)")
 
 
+MAX_REASON_SHOWN = 1000
+
+
 def one_line(text: str) -> str:
     """Return a text on one line, without unprintable characters."""
     return replace_unprintable(" ".join(text.split()))
 
 
 def first_line(reason: str) -> str:
-    """Return the first line of a stored failure, without its traceback."""
-    return one_line(reason.partition("\n")[0])
+    """Return the first line of a stored failure, without its traceback, as far as a person reads it."""
+    return truncate(one_line(reason.partition("\n")[0]), MAX_REASON_SHOWN)
 
 
 def level_text(level: Level) -> str:

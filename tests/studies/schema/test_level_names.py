@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from activemem.studies import StudyError, load_study, select_trials
-from activemem.studies.schema.factors import NamedLevels
+from activemem.studies.schema.factors import NamedLevels, first_line
 
 from ...golden import GoldenTexts
 
@@ -147,3 +147,8 @@ trials = 2
 """
     )
     assert study.search.baseline == {"mixer": MIXERS[0]}
+
+
+def test_a_stored_failure_is_shown_by_its_first_line_as_far_as_a_person_reads_it():
+    assert first_line("out of memory\nTraceback") == "out of memory"
+    assert first_line("x" * 100_000) == "x" * 999 + "…"
