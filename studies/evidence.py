@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -62,7 +62,9 @@ class StatedClaim:
 class SeenTrial:
     """An ended trial of the cells of claims. `values` has what the claims read of it, by metric.
 
-    For a metric that is read from a history, such as `steps_to[dev_loss <= 1.5]`, this is a digest.
+    For a metric that is read from a history, such as `steps_to[dev_loss <= 1.5]`, this is a digest. A trial
+    that an earlier seal has is `gone` if the store has no such row any more: it was forgotten, or trained
+    again with another result.
     """
 
     trial: str
@@ -72,6 +74,7 @@ class SeenTrial:
     status: str
     finished: str
     values: Mapping[str, float | str | None]
+    gone: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,13 +82,15 @@ class Evidence:
     """The claims of a study, and all ended trials of their cells in a store, of which the study uses some.
 
     `is_recorded` says that the store has a record of a study with these trials, so that a claim without a
-    time is newer than all of them.
+    time is newer than all of them. `others` counts the trials that the store has under the name of the study,
+    and which the study does not have, for example since their settings were others.
     """
 
     claims: tuple[StatedClaim, ...]
     trials: tuple[SeenTrial, ...]
     used: tuple[str, ...]
     is_recorded: bool
+    others: int = 0
 
     @cached_property
     def seal(self) -> str:
@@ -114,8 +119,14 @@ class Evidence:
         """
         if not self.trials:
             return ""
-        parts = (self._describe_statement(), self._describe_use(), f"seal {self.seal[:_SHOWN_DIGITS]}")
-        text = " · ".join(parts)
+        others = f"{plural(self.others, 'trial')} of other settings under this name" if self.others else ""
+        parts = (
+            self._describe_statement(),
+            self._describe_use(),
+            others,
+            f"seal {self.seal[:_SHOWN_DIGITS]}",
+        )
+        text = " · ".join(filter(None, parts))
         return f"{text[0].upper()}{text[1:]}."
 
     def _describe_statement(self) -> str:
@@ -133,17 +144,19 @@ class Evidence:
         return f"stated before the first of {trials}, but for {named}"
 
     def _describe_use(self) -> str:
-        left_out = [each for each in self.trials if each.trial not in set(self.used)]
+        left_out = [each for each in self.trials if each.gone or each.trial not in set(self.used)]
+        gone = sum(each.gone for each in left_out)
         if not left_out:
             return f"uses all {len(self.trials)}"
         seeds = sorted({each.seed for each in left_out})
         is_range = seeds[-1] - seeds[0] == len(seeds) - 1
         which = number_range(seeds) if is_range else _first_of(seeds)
         studies = _first_of(name for name, _ in Counter(each.study for each in left_out).most_common())
+        since = f"; {gone} removed or replaced since" if gone else ""
         return (
-            f"uses {len(self.used)} of {len(self.trials)}, leaves out {len(left_out)} (seed"
-            f"{'s' * (len(seeds) > 1)} {which} of {studies}): valid only if the seeds were chosen before any "
-            "result was seen"
+            f"uses {len(self.trials) - len(left_out)} of {len(self.trials)}, leaves out {len(left_out)} (seed"
+            f"{'s' * (len(seeds) > 1)} {which} of {studies}{since}): valid only if the seeds were chosen "
+            "before any result was seen"
         )
 
 
@@ -159,12 +172,17 @@ def find_evidence(study: Study, store: Store) -> Evidence | None:
         return None
     quantities = [each for claim in study.claims for each in claim.quantities]
     compared = {cell_key(each.cell) for each in quantities}
-    trials = [trial for trial in study.with_later_seeds().cells if trial.cell in compared]
+    grown = study.with_later_seeds()
+    trials = [trial for trial in grown.cells if trial.cell in compared]
+    own = {*store.trials(columns=KEY_COLUMNS).filter(study=study.name)["trial"]}
     one_of_each = {id(trial.common): trial for trial in trials}.values()
     ids = {trial.cell: Kind(trial.common).id_with(0) for trial in one_of_each}
-    seen = tuple(_seen_trials(store, one_of_each, sorted({each.metric for each in quantities})))
-    names = {study.name, *(each.study for each in seen)}
-    records = [record for name in names if (record := store.records.load(name)) is not None]
+    there = list(_seen_trials(store, one_of_each, sorted({each.metric for each in quantities})))
+    records = {name: record for name in store.records.names() if (record := store.records.load(name))}
+    seen = tuple(sorted([*there, *_gone(there, records.values(), set(ids.values()))], key=_order))
+    records = [
+        record for name, record in records.items() if name in {study.name, *(each.study for each in seen)}
+    ]
     times: dict[str, str] = {}
     for key, time in (pair for record in records for pair in record.get("stated", {}).items()):
         times[key] = min(time, times.get(key, time))
@@ -174,7 +192,31 @@ def find_evidence(study: Study, store: Store) -> Evidence | None:
         trials=seen,
         used=tuple(sorted({trial.id for trial in trials}.intersection(each.trial for each in seen))),
         is_recorded=bool(records),
+        others=len(own - {each.id for each in grown.trials} - {each.trial for each in there}),
     )
+
+
+def _gone(
+    there: Sequence[SeenTrial], records: Iterable[Mapping[str, Any]], cells: Collection[str]
+) -> Iterator[SeenTrial]:
+    """Yield the trials of these cells that seals have and the store has no more, each row once.
+
+    A failed trial that was trained again is none of them.
+    """
+    known, ended = {_row_of(asdict(each)) for each in there}, {each.trial for each in there}
+    for entry in (each for record in records for each in record.get("seal", {}).get("trials", ())):
+        if entry["cell"] in cells and _row_of(entry) not in known:
+            known.add(_row_of(entry))
+            if entry["status"] == "done" or entry["trial"] not in ended:
+                yield SeenTrial(**{**entry, "gone": True})
+
+
+def _row_of(entry: Mapping[str, Any]) -> str:
+    return _digest([entry["trial"], entry["finished"], entry["values"]])
+
+
+def _order(each: SeenTrial) -> tuple[str, bool, str]:
+    return each.trial, each.gone, each.finished
 
 
 def _identify(claim: Claim, ids: Mapping[CellKey, str]) -> StatedClaim:
@@ -285,7 +327,9 @@ def verify_seals(store: Store) -> list[Verification]:
 def _changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is different between two records of evidence, in words."""
     for what, key in (("claim", "name"), ("trial", "trial")):
-        before, after = ({each[key]: each for each in side[f"{what}s"]} for side in (then, now))
+        before, after = (
+            {each[key]: each for each in side[f"{what}s"] if not each.get("gone")} for side in (then, now)
+        )
         for name in sorted({*before, *after}):
             old, new = before.get(name), after.get(name)
             if old is None or new is None:

@@ -12,7 +12,7 @@ import pytest
 import activemem
 from activemem.storage import Store
 from activemem.storage.rows import TrialRow
-from activemem.studies.evidence import find_evidence, verify_seals
+from activemem.studies.evidence import find_evidence, seal_claims, verify_seals
 
 TEXT = """
 study = {{ name = "{name}", title = "Are two heads better than four?" }}
@@ -164,3 +164,33 @@ def test_a_seal_names_a_claim_that_was_reworded_or_dated_anew(tmp_path, edit, to
     (found,) = verify_seals(store)
     assert [any(part in text for text in found.changes) for part in told] == [True] * len(told)
     assert bool(found.changes) is bool(told)
+
+
+def test_trials_that_are_forgotten_after_a_seal_stay_among_those_that_were_seen(tmp_path):
+    study = run(tmp_path, seeds=[0, 1, 2])
+    store = Store(tmp_path / "results")
+    bad = [trial.id for trial in study.trials if trial.seed == 2]
+    store.upkeep.forget("first", bad)
+    (found,) = verify_seals(store)
+    assert len(found.changes) == 2 and all("was dropped: seed 2" in each for each in found.changes)
+    study = run(tmp_path, seeds=[0, 1])
+    found = find_evidence(study, store)
+    assert "uses 4 of 6, leaves out 2 (seed 2 of first; 2 removed or replaced since)" in found.sentence
+    assert [each.changes for each in verify_seals(store)] == [()], "the new seal says what is gone"
+    renamed = find_evidence(run(tmp_path, name="second", seeds=[0, 1]), store)
+    assert "leaves out 2 (seed 2 of first; 2 removed" in renamed.sentence
+
+
+def test_a_value_that_is_altered_and_sealed_again_is_still_seen_beside_the_old_one(tmp_path):
+    study = run(tmp_path)
+    rewrite(tmp_path / "results", tmp_path / "copy", altered)
+    seal_claims(study, Store(tmp_path / "copy"))
+    found = find_evidence(study, Store(tmp_path / "copy"))
+    assert "uses 4 of 5, leaves out 1" in found.sentence and "1 removed or replaced since" in found.sentence
+
+
+def test_trials_of_other_settings_under_the_same_name_are_counted_beside_the_verdict(tmp_path):
+    run(tmp_path)
+    study = run(tmp_path, lr="2.0000001e-3")
+    found = find_evidence(study, Store(tmp_path / "results"))
+    assert "uses all 4 · 4 trials of other settings under this name · seal" in found.sentence

@@ -224,7 +224,7 @@ def test_a_study_without_claims_and_a_claim_that_cannot_be_read_are_reported(run
 @pytest.mark.parametrize(
     ("study", "claims"),
     [
-        ("algorithmic", 15),
+        ("algorithmic", 16),
         ("algorithmic-small", 15),
         ("language-modelling-small", 7),
         ("language-modelling-dropout", 3),
