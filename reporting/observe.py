@@ -125,18 +125,22 @@ def broken_words(statuses: Iterable[str], trials: int) -> str:
     return ", ".join(parts).replace(" ", f" of {trials} ", 1)
 
 
-def best_levels(metric: str, levels: Mapping[KeyT, Iterable[tuple[str, float | None]]]) -> list[KeyT] | None:
+def best_levels(
+    metric: str, levels: Mapping[KeyT, Iterable[tuple[str, float | None]]], *, is_judged: bool
+) -> list[KeyT] | None:
     """Return the levels with the best mean, in their order: several if they tie.
 
-    Each level has the status and the value of its trials. Return None while a trial may still get a value. A
-    level with a trial that ended without a value is worse than those without. If all levels are so, those
-    with the most values are compared, and all tie if there is no value.
+    Each level has the status and the value of its trials. Return None while a trial may still get a value.
+    Among judged runs of other programs, a failed one may be anything, so that no level is the best. A level
+    with a trial that ended without a value is worse than those without. If all levels are so, those with the
+    most values are compared, and all tie if there is no value.
     """
+    waits = (*UNTRAINED, ValueStatus.FAILED) if is_judged else UNTRAINED
     sign, values = 1 if find_metric(metric).higher_is_better else -1, dict[KeyT, list[float]]()
     lacking = dict[KeyT, int]()
     for key, trials in levels.items():
         found = list(trials)
-        if any(status in UNTRAINED for status, _ in found):
+        if any(status in waits for status, _ in found):
             return None
         values[key] = [value for status, value in found if status == ValueStatus.DONE and value is not None]
         lacking[key] = len(found) - len(values[key])

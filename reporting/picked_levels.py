@@ -56,8 +56,10 @@ def pick_cells(spec: PickKeys, subject: ResultSubject) -> Picks:
         if trial.seed not in subject.study.later_seeds:
             ends.setdefault(own, []).append((end[0], end[1]))
     picks: dict[Place, Pick] = {}
+    is_judged = subject.study.runs is not None
     for tried in rivals.values():
-        if best := best_levels(spec.pick_by, {place: ends.get(place, []) for place in tried}):
+        levels = {place: ends.get(place, []) for place in tried}
+        if best := best_levels(spec.pick_by, levels, is_judged=is_judged):
             picks[best[0]] = Pick(tried=[*tried.values()], best=[tried[place] for place in best])
     return picks
 

@@ -61,7 +61,8 @@ def with_picks(claim: Claim, results: CellResults) -> tuple[Claim, dict[Quantity
 def _pick(number: Picked, results: CellResults) -> tuple[Quantity, Note] | None:
     """Pick the cell with the best mean; return None if a trial that may change the choice has not ended."""
     levels = {cell: results.trial_ends(Quantity(number.pick_by, cell)) for cell in number.cells}
-    if not (best := best_levels(number.pick_by, levels)):
+    is_judged = results.are_judged
+    if not (best := best_levels(number.pick_by, levels, is_judged=is_judged)):
         return None
     own = cell_label(tuple(pair for pair in best[0] if pair not in number.shared_levels))
     what = f"{own} is its best by {number.pick_by}"

@@ -131,7 +131,7 @@ class TableCells:
         """Return the values of each cell and metric, also of `otherwise`."""
         found = tally_trials(self.spec, self.study, self.trials, self.outcomes, self.extras.begun)
         if self.spec.pick_by is not None:
-            return pick_best(self.spec, found)
+            return pick_best(self.spec, found, is_judged=self.study.runs is not None)
         return {place: tally for place, (tally,) in found.items()}
 
     @cached_property

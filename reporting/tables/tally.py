@@ -233,7 +233,9 @@ def _tallies(
         yield cell["row"], cell["column"], tally
 
 
-def pick_best(spec: CellsTable, tallies: Mapping[Place, tuple[Tally, ...]]) -> dict[Place, Tally]:
+def pick_best(
+    spec: CellsTable, tallies: Mapping[Place, tuple[Tally, ...]], *, is_judged: bool = False
+) -> dict[Place, Tally]:
     """Pick the best levels of the factors in `over` for each cell, and return the values at these levels.
 
     While no level can be picked, the trials of all levels are merged. They then only have a value that all
@@ -244,7 +246,7 @@ def pick_best(spec: CellsTable, tallies: Mapping[Place, tuple[Tally, ...]]) -> d
     for place, levels in tallies.items():
         ranked = [tallies[*place[:2], name] for name in metrics]
         bests = [
-            best_levels(metric, {level.label: level.ends for level in each})
+            best_levels(metric, {level.label: level.ends for level in each}, is_judged=is_judged)
             for metric, each in zip(metrics, ranked, strict=True)
         ]
         # the first metric that has values picks, once all levels have run

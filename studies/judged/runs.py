@@ -366,11 +366,25 @@ def _refuse(
         hint = (
             "if a row is a step of a run: --form curves"
             if steps
-            else "if they are different trainings: --seed ''"
+            else _hint_at_factors(frame, factors, seed) or "if they are different trainings: --seed ''"
         )
         faults.append(f"{label} has {twice[0]}{more}: which one counts? Remove the others; or {hint}")
     if faults:
         raise RunsError("\n".join(faults))
+
+
+def _hint_at_factors(frame: pl.DataFrame, factors: Sequence[str], seed: str | None) -> str:
+    """Return a hint at a column that tells runs of one cell and seed apart, such as `lr`; "" without one."""
+    keys = [*factors, *([seed] if seed else [])]
+    for name in frame.columns:
+        levels = frame[name].n_unique()
+        if (
+            name not in keys
+            and 1 < levels <= len(frame) // 2
+            and not frame.select(*keys, name).is_duplicated().any()
+        ):
+            return f"if {name} is another factor: --factor {name}"
+    return ""
 
 
 def _seeds_twice(
