@@ -209,7 +209,7 @@ def _row(name: str, cells: Sequence[Cell], spans: Sequence[int], *, aligned: boo
 
 
 def _published(line: PublishedLine) -> str:
-    marks = rf"\textsuperscript{{{','.join(line.marks)}}}" if line.marks else ""
+    marks = rf"\textsuperscript{{{escape(','.join(line.marks))}}}" if line.marks else ""
     return rf"{{\scriptsize {escape(line.text)}{marks}}}"
 
 
@@ -227,7 +227,7 @@ def _ours(cell: Cell, span: int, *, aligned: bool) -> str:
         return rf"\textbf{{{escape(text)}}}" if cell.best else escape(text)
 
     # marks take no width, so that the numbers of a column are aligned
-    marks = rf"\rlap{{\textsuperscript{{{','.join(cell.marks)}}}}}" if cell.marks else ""
+    marks = rf"\rlap{{\textsuperscript{{{escape(','.join(cell.marks))}}}}}" if cell.marks else ""
     if _is_long(cell):
         return rf"\raggedright\let\\\tabularnewline {bold(cell.full_text)}{marks}"
     found, rest = _NUMBER.fullmatch(cell.text), _rest(cell)
