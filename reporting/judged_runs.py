@@ -87,7 +87,10 @@ class JudgedRuns:
         """Return all tables, or the named one. Raise RunsError if there is none of this name."""
         with judged_metrics(self.runs):
             specs = _named("table", self.study.tables, name)
-            return [build_table(self.study, spec, self.outcomes) for spec in specs]
+            return [
+                build_table(self.study, spec, self.outcomes, published=bool(self.study.published.texts))
+                for spec in specs
+            ]
 
     def curve(self, name: str | None = None) -> Curve:
         """Return a figure, by default the first."""

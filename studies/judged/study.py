@@ -17,6 +17,7 @@ from ..catalog.metrics import METRICS
 from ..catalog.published import PublishedNumbers
 from ..catalog.tasks import TaskSettings
 from ..claims.comparisons import weighted_cells
+from ..own_data.published_files import read_published
 from ..presentation.changes import CHANGES
 from ..presentation.figure_keys import INDEX_AXES
 from ..presentation.kinds import ResultKeys
@@ -47,11 +48,12 @@ _OF_RUNS = ("box", "heat", "line", "pareto")
 
 
 class JudgedHeader(StrictModel):
-    """`[study]` of a file with [runs]: the name of its results, and their question."""
+    """`[study]` of a file with [runs]: the name of its results, their question, and others' numbers below."""
 
     name: str | None = None
     title: str | None = None
     plugins: Names = ()
+    published: Names = ()
 
 
 class _NoTask(TaskSettings):
@@ -82,9 +84,12 @@ def load_runs(document: Document, frame: pl.DataFrame | None = None) -> Study:
         raise StudyError(document.source, diagnostics.faults)
     folder = document.path.parent if document.path else Path()
     load_plugins(diagnostics, folder)
+    published = read_published(diagnostics, folder) if header.published else PublishedNumbers()
+    if diagnostics.faults:
+        raise StudyError(document.source, diagnostics.faults)
     runs = find_runs(settings, read_runs(settings, folder, frame))
     with judged_metrics(runs):
-        return _study(diagnostics, header, runs)
+        return _study(diagnostics, header, runs, published)
 
 
 @contextmanager
@@ -96,7 +101,7 @@ def judged_metrics(runs: Runs) -> Iterator[None]:
         yield
 
 
-def _study(diagnostics: Diagnostics, header: JudgedHeader, runs: Runs) -> Study:
+def _study(diagnostics: Diagnostics, header: JudgedHeader, runs: Runs, published: PublishedNumbers) -> Study:
     name = (
         header.name
         or re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(runs.settings.file[0]).stem).strip("-.")
@@ -118,7 +123,7 @@ def _study(diagnostics: Diagnostics, header: JudgedHeader, runs: Runs) -> Study:
     sections = Sections(
         diagnostics=Diagnostics(document),
         design=design,
-        published=PublishedNumbers(),
+        published=published,
         template=template,
         data={},
         as_written={},
@@ -155,6 +160,7 @@ def _study(diagnostics: Diagnostics, header: JudgedHeader, runs: Runs) -> Study:
         own_corpus=None,
         cells=tuple(trials),
         pairs_seeds=runs.pairs_seeds,
+        published=published,
         runs=runs,
     )
 

@@ -513,3 +513,56 @@ def test_two_judgements_of_a_metric_of_one_name_keep_their_directions() -> None:
     lower, higher = (activemem.judge(rows, metrics={"loss": better}) for better in ("lower", "higher"))
     assert (lower.table().columns, higher.table().columns) == (("loss ↓",), ("loss ↑",))
     assert activemem.judge(rows).table().columns == ("loss ↓",)
+
+
+PICKED = """
+[study]
+name = "picked"
+published = "theirs.csv"
+[runs]
+file = "runs.csv"
+factors = ["mixer", "lr"]
+seed = "seed"
+{failed}
+[runs.metrics.acc]
+better = "higher"
+[runs.metrics.val_loss]
+better = "lower"
+[[table]]
+name = "best"
+rows = "mixer"
+value = "acc"
+over = "lr"
+pick_by = "val_loss"
+[[claim]]
+name = "b is ahead"
+over = "lr"
+pick_by = "val_loss"
+holds = "acc[mixer=b] > acc[mixer=a]"
+"""
+
+
+@pytest.mark.parametrize(
+    ("failed", "shown", "verdict"),
+    [("", "failed", "undecided"), ('failed = "left-out"', "0.735", "confirmed")],
+)
+def test_no_level_is_picked_beside_a_failed_run_and_papers_numbers_stand_below(
+    tmp_path: Path, failed: str, shown: str, verdict: str
+) -> None:
+    rows = ["mixer,lr,seed,state,acc,val_loss"]
+    for mixer, low, high in (("a", 0.60, 0.70), ("b", 0.62, 0.735)):
+        for seed in range(4):
+            crashed = mixer == "b" and seed == 3
+            shift = (seed - 1) / 1000
+            rows.append(f"{mixer},0.001,{seed},finished,{low + shift:.4f},1.5")
+            ended = f"finished,{high + shift * (seed < 3):.4f},1.1"
+            rows.append(f"{mixer},0.003,{seed},{'crashed,,' if crashed else ended}")
+    (tmp_path / "runs.csv").write_text("\n".join(rows), encoding="utf-8")
+    theirs = "paper,table,row,column,value\nlee-2026,best,b,acc,0.731\n"
+    (tmp_path / "theirs.csv").write_text(theirs, encoding="utf-8")
+    (tmp_path / "judge.toml").write_text(PICKED.format(failed=failed), encoding="utf-8")
+    found = activemem.judge(tmp_path / "judge.toml")
+    cell = found.table().cells[1][0]
+    assert cell.text.startswith(shown)
+    assert cell.published is not None and cell.published.text == "0.731"
+    assert [each.verdict for each in found.check_claims()] == [verdict]
