@@ -268,7 +268,10 @@ _MAX_LISTED: Final = 12
 
 def _rows(checked: ClaimResult) -> Iterator[_ClaimRow]:
     found = checked.findings
-    notes = [checked.deciding.tested_for, checked.deciding_parts, *format_missing(found)]
+    # the verdict is on this statement, which a name may describe badly
+    statement = " ".join(checked.spec.holds.split())
+    notes = [statement] if statement != checked.spec.name else []
+    notes += [checked.deciding.tested_for, checked.deciding_parts, *format_missing(found)]
     if _has_stricter_level(checked):
         notes.append(f"{len(found)} comparisons, intervals at {100 * checked.level:.4g} %")
     listed_here = found if len(found) <= _MAX_LISTED else [each for each in found if each.decides_part]
