@@ -98,6 +98,8 @@ def test_searches_that_are_tried_after_the_training_have_sources_too():
 def test_a_source_of_nothing_is_a_fault():
     told = refused(STUDY + SOURCE + 'train.optimiser = "paper: section 4"\n')
     assert "unknown setting train.optimiser; nearest: train.optimizer" in told
+    told = refused(STUDY + SOURCE + '"train.epochs" = "paper: section 4"\n')
+    assert "write train.epochs without quotes" in told
 
 
 @pytest.mark.parametrize("value", ['"section 3"', '"paper:"', '"papers: section 3"', "3", '["paper: x"]'])
