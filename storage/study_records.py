@@ -1,6 +1,7 @@
 """Study records: JSON files, each with a study as it last ran."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -99,6 +100,16 @@ class StudyRecords:
     def names(self) -> list[str]:
         """Return the names of all recorded studies."""
         return [name for name, _ in self._pages()]
+
+    def readable(self) -> dict[str, dict[str, Any]]:
+        """Return all records by study, without those of another version."""
+        self._layout.place.list(self._layout.studies, contents=True)
+        found: dict[str, dict[str, Any]] = {}
+        for path in entries(self._layout.studies, ".json"):
+            with suppress(StoreError):
+                if study_name_fault(path.stem) is None and (page := self._read(path)):
+                    found[path.stem] = page.record.model_dump(exclude_unset=True)
+        return found
 
     def _pages(self) -> Iterator[tuple[str, _Page]]:
         self._layout.place.list(self._layout.studies, contents=True)

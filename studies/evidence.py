@@ -178,11 +178,10 @@ def find_evidence(study: Study, store: Store) -> Evidence | None:
     one_of_each = {id(trial.common): trial for trial in trials}.values()
     ids = {trial.cell: Kind(trial.common).id_with(0) for trial in one_of_each}
     there = list(_seen_trials(store, one_of_each, sorted({each.metric for each in quantities})))
-    records = {name: record for name in store.records.names() if (record := store.records.load(name))}
-    seen = tuple(sorted([*there, *_gone(there, records.values(), set(ids.values()))], key=_order))
-    records = [
-        record for name, record in records.items() if name in {study.name, *(each.study for each in seen)}
-    ]
+    every = store.records.readable()
+    seen = tuple(sorted([*there, *_gone(there, every.values(), set(ids.values()))], key=_order))
+    names = {study.name, *(each.study for each in seen)}
+    records = [record for name, record in every.items() if name in names]
     times: dict[str, str] = {}
     for key, time in (pair for record in records for pair in record.get("stated", {}).items()):
         times[key] = min(time, times.get(key, time))
@@ -302,9 +301,8 @@ def verify_seals(store: Store) -> list[Verification]:
     Raise StudyError if the text of a record is no valid study.
     """
     found: list[Verification] = []
-    for name in sorted(store.records.names()):
-        record = store.records.load(name)
-        if record is None or not (sealed := record.get("seal")):
+    for name, record in sorted(store.records.readable().items()):
+        if not (sealed := record.get("seal")):
             continue
         evidence = find_evidence(load_recorded_study(record), store)
         then = {key: sealed.get(key, []) for key in ("claims", "trials")}

@@ -216,7 +216,9 @@ def _check_names(diagnostics: Diagnostics, sources: Iterable[KeyPath], settings:
         if path not in known and not any(path[: len(table)] == table for table in known if len(table) > 1):
             name = ".".join(map(str, path))
             is_quoted = name in names  # the dots are part of a quoted key
-            told = f"write {name} without quotes" if is_quoted else f"unknown setting {name}{hint(name, names)}"
+            told = (
+                f"write {name} without quotes" if is_quoted else f"unknown setting {name}{hint(name, names)}"
+            )
             diagnostics.report((TABLE, *path), told, key=True)
 
 

@@ -186,10 +186,9 @@ def test_claims_without_results_are_reported_in_a_line(run, claiming):
     claiming(values={})
     result = run("claim", "check")
     assert result.exit_code == 1
-    assert result.stdout.splitlines()[:2] == [
-        "  not run   convolution goes further than attention                   n = 0 of 3",
-        "            4 cells: 3 of 3 seeds not run",
-    ]
+    first, *others = result.stdout.splitlines()
+    assert first == "  not run   convolution goes further than attention                   n = 0 of 3"
+    assert "            4 cells: 3 of 3 seeds not run" in others
     claiming(claims="", values={**VALUES, ("conv(k=3)", "not"): (41.0, 40.0)})
     told = run("claim", "check").stdout
     assert "              mixer=conv(k=3), task=not: 1 of 3 seeds not run\n" in told
@@ -259,7 +258,7 @@ def test_the_claims_of_the_stored_results_fit_eighty_columns_with_every_name_who
     assert max(map(len, lines)) <= 80
     words = {word for line in lines for word in re.findall(r"reverse_copy\w*", line)}
     assert words <= {"reverse_copy", "reverse_copy_repeats", "reverse_copy_bigrams"}
-    assert not any("{" in line for line in lines)
+    assert not any("{" in line for line in lines if re.match(" +(confirmed|refuted|undecided) ", line))
 
 
 @pytest.mark.parametrize(

@@ -68,14 +68,14 @@ class Shown(LossTerm):
 class Lists(LossTerm):
     weights: list[float] = Field(default=[1.0])
     """a list of numbers"""
-    pairs: tuple[tuple[int, float], ...] = ((1, 1.0),)
+    couples: tuple[tuple[int, float], ...] = ((1, 1.0),)
     """a tuple of tuples"""
     names: dict[str, float] = Field(default={})
     """a table"""
 
     def compute(self, step):
         assert isinstance(self.weights, list)
-        assert all(isinstance(each, tuple) for each in self.pairs)
+        assert all(isinstance(each, tuple) for each in self.couples)
         return 0.0 * step.outputs.sum()
 
 

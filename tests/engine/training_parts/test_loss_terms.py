@@ -139,11 +139,11 @@ def test_modules_that_a_model_lacks_are_reported_before_anything_is_trained(tmp_
 
 
 def test_keys_of_a_term_may_be_lists_tuples_and_tables(tmp_path):
-    keys = "weights = [1, 2.5]\npairs = [[1, 2.0], [3.0, 4]]\nnames = { a = 1.0 }"
+    keys = "weights = [1, 2.5]\ncouples = [[1, 2.0], [3.0, 4]]\nnames = { a = 1.0 }"
     study = load_study(text(f'name = "lists"\n{keys}', epochs=1, steps_per_epoch=2))
     run_study(study, Store(tmp_path), local=True)
     settings = study.trials[0].settings
-    assert settings.train.loss_terms[0].pairs == ((1, 2.0), (3, 4.0))
+    assert settings.train.loss_terms[0].couples == ((1, 2.0), (3, 4.0))
     assert settings_from_json(settings_to_json(settings)) == settings
 
 
