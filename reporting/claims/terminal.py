@@ -6,7 +6,7 @@ no p. The report formats its numbers with the same functions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import Final
@@ -209,7 +209,7 @@ def _pool(checked: Sequence[ClaimResult]) -> str:
 def _named_tests(checked: Sequence[ClaimResult], *, is_paired: bool) -> str:
     """Return which tests decide the claims that set another one than `pooled`."""
     tests = {each.spec.test for each in checked}
-    named = TESTS if is_paired else {"wilcoxon": RANK_SUMS}
+    named: Mapping[str, str] = {**TESTS} if is_paired else {"wilcoxon": RANK_SUMS}
     names = ["interval of the comparison alone"] * ("t" in tests) + [
         named[each] for each in named if each in tests
     ]
