@@ -36,7 +36,7 @@ LONG_CELL = 60
 """The number of characters from which a cell makes its table one of words, shown as cards on a telephone."""
 
 _LINK = re.compile(r"\[(?P<text>[^]]+)\]\((?P<path>[^)#:\s]+)(?P<anchor>#[^)\s]*)?\)")
-_PART = re.compile(r"^```toml part$", re.MULTILINE)
+_PART = re.compile(r"^```(\w+) [\w.]+$", re.MULTILINE)
 _FIGURE = re.compile(r'<img [^>]*src="(?P<file>[^"]+\.svg)"[^>]*>')
 _TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
 _ROW, _HEAD, _CELL = (re.compile(rf"<{tag}[^>]*>(.*?)</{tag}>", re.DOTALL) for tag in ("tr", "th", "td"))
@@ -78,7 +78,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         relative = posixpath.relpath(target, posixpath.dirname(uri) or ".")
         return f"[{found['text']}]({relative}{found['anchor'] or ''})"
 
-    markdown = _PART.sub("```toml", markdown)  # a part of a study file is highlighted as a whole one is
+    markdown = _PART.sub(r"```\1", markdown)  # a part of a study file is highlighted as a whole one is
     return _LINK.sub(follow, _PROMISED.sub(lambda found: _entries(found["package"]), markdown))
 
 
