@@ -336,14 +336,15 @@ def unused_seeds_sentence(study: Study, table: TableKind, outcomes: pl.DataFrame
 def _left_out_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, list[Trial]]:
     """Return the ended trials that a grid would have with other seeds, by the study that trained them.
 
-    Its own come first. Other studies count that trained some of its trials. Seeds that only an override
-    leaves out are the study's, as are those to add later.
+    Its own come first. Whichever study of the store trained a trial, it counts, as for claims
+    (`studies/evidence.py`). Seeds that only an override leaves out are the study's, as are those to add
+    later.
     """
     if study.search is not None or study.runs is not None:
         return {}
     used = [*study.design.known_levels[SEED], *study.later_seeds]
-    studies = [study.name, *study_outcomes(study, outcomes)["study"].unique()]
-    others = outcomes.filter(~pl.col("seed").is_in(used), pl.col("study").is_in(studies))
+    tasks = {each.settings.task.name for each in first_of_each_kind(study.cells)}
+    others = outcomes.filter(~pl.col("seed").is_in(used), pl.col("task").is_in(tasks))
     trained_for = dict(others.select("trial", "study").iter_rows())
     found = {study.name: list[Trial]()}
     for trial in study.trials_of_seeds(others["seed"].unique().sort().to_list()):

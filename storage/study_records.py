@@ -1,7 +1,7 @@
 """Study records: JSON files, each with a study as it last ran."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -28,6 +28,42 @@ class _OwnCorpus(Record):
     pieces: int | None = None
 
 
+class _SealedPart(BaseModel):
+    """Base class of what a seal covers."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+
+class _SealedClaim(_SealedPart):
+    """Schema of a claim below a seal: its name, what it tests in which cells, and when a run recorded it."""
+
+    name: str
+    test: str
+    cells: list[str]
+    stated: str = ""
+
+
+class _SealedTrial(_SealedPart):
+    """Schema of a trial below a seal. It is `gone` if the store had lost its row by then."""
+
+    trial: str
+    cell: str
+    seed: int
+    study: str
+    status: str
+    finished: str
+    values: dict[str, float | str | None]
+    gone: bool = False
+
+
+class _Seal(_SealedPart):
+    """Schema of a seal, with the claims and trials that it covers."""
+
+    seal: str
+    claims: list[_SealedClaim]
+    trials: list[_SealedTrial]
+
+
 class StudyRecord(BaseModel):
     """A study as it last ran.
 
@@ -48,7 +84,7 @@ class StudyRecord(BaseModel):
     run: str | None = None
     seeds_before: list[int] = Field(default_factory=list[int])
     stated: dict[str, str] = Field(default_factory=dict[str, str])
-    seal: dict[str, Any] = Field(default_factory=dict[str, Any])
+    seal: _Seal | None = None
     other_paths: list[str] = Field(default_factory=list[str])
 
 
@@ -103,19 +139,15 @@ class StudyRecords:
 
     def readable(self) -> dict[str, dict[str, Any]]:
         """Return all records by study, without those of another version."""
-        self._layout.place.list(self._layout.studies, contents=True)
-        found: dict[str, dict[str, Any]] = {}
-        for path in entries(self._layout.studies, ".json"):
-            with suppress(StoreError):
-                if study_name_fault(path.stem) is None and (page := self._read(path)):
-                    found[path.stem] = page.record.model_dump(exclude_unset=True)
-        return found
+        pages = self._pages(skip_versions=True)
+        return {name: page.record.model_dump(exclude_unset=True) for name, page in pages}
 
-    def _pages(self) -> Iterator[tuple[str, _Page]]:
+    def _pages(self, *, skip_versions: bool = False) -> Iterator[tuple[str, _Page]]:
         self._layout.place.list(self._layout.studies, contents=True)
         for path in entries(self._layout.studies, ".json"):
-            if study_name_fault(path.stem) is None and (page := self._read(path)):
-                yield path.stem, page
+            with suppress(StoreError) if skip_versions else nullcontext():
+                if study_name_fault(path.stem) is None and (page := self._read(path)):
+                    yield path.stem, page
 
     def _read(self, path: Path) -> _Page | None:
         """Return a page, or None if it is missing; move a damaged file to quarantine."""

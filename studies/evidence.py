@@ -27,6 +27,7 @@ from .planning.final_values import final_value
 from .resolve.trial import CellKey, Kind, Trial, cell_key, settings_from_json, settings_to_json
 from .schema.settings import read_recipe
 from .study import Study, load_recorded_study
+from .text.errors import StudyError
 from .text.units import listed, number_range, plural, truncate
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ def _gone(
     A failed trial that was trained again is none of them.
     """
     known, ended = {_row_of(asdict(each)) for each in there}, {each.trial for each in there}
-    for entry in (each for record in records for each in record.get("seal", {}).get("trials", ())):
+    for entry in (each for record in records for each in (record.get("seal") or {}).get("trials", ())):
         if entry["cell"] in cells and _row_of(entry) not in known:
             known.add(_row_of(entry))
             if entry["status"] == "done" or entry["trial"] not in ended:
@@ -298,25 +299,30 @@ class Verification:
 def verify_seals(store: Store) -> list[Verification]:
     """Recompute the seals of all studies of a store, from its rows and records alone.
 
-    Raise StudyError if the text of a record is no valid study.
+    A study that cannot be read here, for example without its plug-in, counts as changed, with the reason.
     """
     found: list[Verification] = []
     for name, record in sorted(store.records.readable().items()):
         if not (sealed := record.get("seal")):
             continue
-        evidence = find_evidence(load_recorded_study(record), store)
-        then = {key: sealed.get(key, []) for key in ("claims", "trials")}
-        # as JSON, in which the seal is kept
-        now = json.loads(json.dumps(evidence.to_record() if evidence else {"claims": [], "trials": []}))
+        then = {key: sealed[key] for key in ("claims", "trials")}
         is_own = _seal_of(then) == sealed["seal"]
-        forged = () if is_own else ("the list of claims and trials beside the seal was changed itself",)
+        changes = [] if is_own else ["the list of claims and trials beside the seal was changed itself"]
+        try:
+            evidence = find_evidence(load_recorded_study(record), store)
+        except StudyError as error:
+            changes += (f"it cannot be read here: {fault.message}" for fault in error.faults)
+        else:
+            # as JSON, in which the seal is kept
+            now = json.loads(json.dumps(evidence.to_record() if evidence else {"claims": [], "trials": []}))
+            changes += _changes(then, now)
         found.append(
             Verification(
                 study=name,
                 seal=sealed["seal"][:_SHOWN_DIGITS],
                 claims=len(then["claims"]),
                 trials=len(then["trials"]),
-                changes=(*forged, *_changes(then, now)),
+                changes=tuple(changes),
             )
         )
     return found
@@ -333,7 +339,8 @@ def _changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
             if old is None or new is None:
                 how = "added" if old is None else "dropped"
                 yield f"{what} {name} was {how}{_describe(old or new or {})}"
-            elif differ := [field for field in old if old[field] != new[field]]:
+            # as text, in which a value that is no number equals itself
+            elif differ := [field for field in old if json.dumps(old[field]) != json.dumps(new.get(field))]:
                 texts = (f"{field} was {_short(old[field])}, is {_short(new[field])}" for field in differ)
                 yield f"{what} {name} was changed: {'; '.join(texts)}"
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ... import reporting
+from ...studies.schema.factors import one_line
 from ...studies.text.units import plural
 from ..json_output import print_json
 from ..options import JsonOption, LastRunStudy, ResultsOption
@@ -55,16 +58,17 @@ def verify(
     if as_json:
         print_json(seals=found)
     else:
-        print_stdout("\n".join(line for each in found for line in _verification_lines(each)))
+        print_stdout("\n".join(line for each in found for line in _verification_lines(each, output_width())))
     if any(each.changes for each in found):
         raise typer.Exit(EXIT_REFUTED)
 
 
-def _verification_lines(found: Verification) -> list[str]:
+def _verification_lines(found: Verification, width: int) -> Iterator[str]:
     what = f"seal {found.seal} of {plural(found.claims, 'claim')} and {plural(found.trials, 'trial')}"
-    if not found.changes:
-        return [f"{found.study}: unchanged · {what}"]
-    return [f"{found.study}: changed since its {what}", *(f"  {each}" for each in found.changes)]
+    how = "changed since its" if found.changes else "unchanged ·"
+    yield from wrap(f"{found.study}: {how} {what}", width, subsequent_indent="  ")
+    for each in found.changes:
+        yield from wrap(one_line(each), width, initial_indent="  ", subsequent_indent="    ")
 
 
 @app.command()

@@ -316,7 +316,7 @@ def _record(study: Study, store: Store) -> dict[str, object]:
         "run": datetime.now(UTC).isoformat(timespec="seconds"),
         "seeds_before": list(seeds_before(study, store)),
         "stated": state_claims(study, store),
-        "seal": (store.records.load(study.name) or {}).get("seal", {}),
+        "seal": (store.records.load(study.name) or {}).get("seal"),
         "other_paths": other_files(study, store),
     }
 

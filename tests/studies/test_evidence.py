@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from dataclasses import fields
 from pathlib import Path
@@ -194,3 +195,33 @@ def test_trials_of_other_settings_under_the_same_name_are_counted_beside_the_ver
     study = run(tmp_path, lr="2.0000001e-3")
     found = find_evidence(study, Store(tmp_path / "results"))
     assert "uses all 4 · 4 trials of other settings under this name · seal" in found.sentence
+
+
+def test_a_study_that_cannot_be_read_here_is_named_and_a_value_that_is_no_number_equals_itself(tmp_path):
+    study = run(tmp_path)
+    rewrite(tmp_path / "results", tmp_path / "copy", without_numbers)
+    store = Store(tmp_path / "copy")
+    seal_claims(study, store)
+    assert [each.changes for each in verify_seals(store)] == [()]
+    record = store.records.load("first")
+    store.records.save("first", {**record, "text": record["text"].replace("conv(k=2)", "unknown_block")})
+    (found,) = verify_seals(store)
+    assert found.changes[0].startswith("it cannot be read here: ") and "unknown_block" in found.changes[0]
+
+
+def without_numbers(rows):
+    return [
+        {**row, "metrics": [{"name": each["name"], "value": math.nan} for each in row["metrics"]]}
+        for row in rows
+    ]
+
+
+@pytest.mark.parametrize(
+    "seal", [{"seal": 3}, {"seal": "x", "claims": [], "trials": [{"trial": "y"}]}, [], "x"]
+)
+def test_a_record_whose_seal_has_another_shape_is_damaged_and_hides_nothing_else(tmp_path, seal):
+    study = run(tmp_path)
+    store = Store(tmp_path / "results")
+    store.records.save("other", {"text": "x", "seal": seal})
+    assert "uses all 4" in find_evidence(study, store).sentence
+    assert store.records.find_damaged("other") is not None
