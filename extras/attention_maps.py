@@ -43,9 +43,7 @@ def attention_distance(model: Model, batches: Iterator[Examples]) -> Mapping[str
     found: dict[str, list[torch.Tensor]] = {}
     for each in model.attention(inputs, lengths):
         _, _, queries, keys = each.weights.shape
-        if (
-            keys - each.persistent != queries
-        ):  # a pool has no query at a position, and vectors have no distance
+        if keys - each.persistent != queries:  # pools and trained vectors have no distance
             continue
         places = torch.arange(queries)
         distances = (places[:, None] - places).abs()
