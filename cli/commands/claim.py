@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ... import reporting
-from ...studies.schema.factors import one_line
 from ...studies.text.units import plural
 from ..json_output import print_json
 from ..options import JsonOption, LastRunStudy, ResultsOption
@@ -64,6 +63,8 @@ def verify(
 
 
 def _verification_lines(found: Verification, width: int) -> Iterator[str]:
+    from ...studies.schema.factors import one_line
+
     what = f"seal {found.seal} of {plural(found.claims, 'claim')} and {plural(found.trials, 'trial')}"
     how = "changed since its" if found.changes else "unchanged ·"
     yield from wrap(f"{found.study}: {how} {what}", width, subsequent_indent="  ")
