@@ -155,6 +155,12 @@ def _size_bytes(path: Path) -> int:
         return 0
 
 
+def _sizes(paths: Iterable[Path]) -> dict[str, int]:
+    """Return the number of "files" and their "bytes"."""
+    sizes = list(map(_size_bytes, paths))
+    return {"files": len(sizes), "bytes": sum(sizes)}
+
+
 STALE_AFTER_S: Final = 24 * 3600
 """The age after which unfinished files count as leftovers."""
 
@@ -180,7 +186,7 @@ def find_leftovers(quarantine: Quarantine, now: float | None = None) -> list[Fin
     """
     now, layout = time.time() if now is None else now, quarantine.layout
     layout.place.list(*layout.folders_of_files)
-    ended = list(_ended_checkpoints(quarantine, now))
+    ended = [*_ended_checkpoints(quarantine, now), *_unneeded_states(quarantine)]
     folders = {leftover.path for leftover in ended}
     return [*(each for each in _unfinished_files(layout, now) if each.path.parent not in folders), *ended]
 
@@ -227,6 +233,30 @@ def _ended_checkpoints(quarantine: Quarantine, now: float) -> Iterator[Finding]:
             yield _finding(FindingKind.LEFTOVER, folder, f"its trial is {row['status']}")
 
 
+_REPLACED: Final = "a trial that resumed from it has a last state of its own"
+
+
+def _unneeded_states(quarantine: Quarantine) -> Iterator[Finding]:
+    """Yield the last states of trainings that nothing resumes from.
+
+    Either a trial that resumed from it has a last state of its own, or its trial has failed or was pruned.
+    """
+    layout = quarantine.layout
+    states = {
+        path.stem: path for path in layout.kept_files() if path.parent == layout.final_checkpoints_folder
+    }
+    begun = {path.name for path in entries(layout.checkpoints_folder)}
+    if not states:
+        return
+    # read last: a trial that is trained again has a checkpoint until it has a row
+    rows = read_latest(quarantine, ["trial", "status", "continued_from"]).iter_rows()
+    for trial, status, earlier in rows:
+        if trial in states and status not in (DONE, INCOMPLETE) and trial not in begun:
+            yield _finding(FindingKind.LEFTOVER, states[trial], f"its trial is {status}")
+        if trial in states and status == DONE and earlier != trial and earlier in states:
+            yield _finding(FindingKind.LEFTOVER, states[earlier], _REPLACED)
+
+
 def _last_change(path: Path, now: float) -> float:
     try:
         return path.lstat().st_mtime
@@ -246,6 +276,7 @@ class StoreCheck:
 
     - `files` is the number of files that were read, and `bytes` their total size.
     - `findings` are the faults, the most serious first.
+    - `last_states` has the number of "files" with the last state of a training, and their "bytes".
     - `quarantine` has the number of "files" in quarantine, and their "bytes".
     - `moved` are the files that a repair has just moved there.
     """
@@ -253,6 +284,7 @@ class StoreCheck:
     files: int
     bytes: int
     findings: tuple[Finding, ...]
+    last_states: Mapping[str, int]
     quarantine: Mapping[str, int]
     moved: tuple[Finding, ...] = ()
 
@@ -416,7 +448,8 @@ class StoreUpkeep:
         if not holds_store(self._layout):
             _log.warning("%s is not a store: nothing in it is removed or merged", self._layout.place.name)
             return 0
-        removed = self.clean()
+        # last states that longer trainings replace are as expected
+        removed = [each for each in self.clean() if each.reason != _REPLACED]
         for finding in removed[:_NUM_TOLD]:
             _log.warning("removed %s: %s", finding.path, finding.reason)
         if (more := len(removed) - _NUM_TOLD) > 0:
@@ -474,7 +507,8 @@ class StoreUpkeep:
             files=len(read),
             bytes=sum(map(_size_bytes, read)),
             findings=self._relative(findings),
-            quarantine={"files": len(away), "bytes": sum(map(_size_bytes, away))},
+            last_states=_sizes(path for path in read if path.parent == self._layout.final_checkpoints_folder),
+            quarantine=_sizes(away),
         )
 
     def _find_faults(self) -> tuple[list[Finding], list[Path]]:

@@ -20,7 +20,7 @@ from .catalog.tasks import AlgorithmicTask, GeneratedTask
 from .plan_notes import PlanNote, plan_notes
 from .plan_text import format_plan
 from .planning.data_facts import Locate
-from .planning.memory_estimates import StepMemory, step_memory
+from .planning.memory_estimates import StepMemory, last_state_bytes, step_memory
 from .planning.status import (
     count_points,
     outcomes_elsewhere,
@@ -33,6 +33,7 @@ from .planning.time_estimates import MeasureSteps, TimeEstimate, TimeEstimator, 
 from .planning.trials_to_run import (
     EarlierTrial,
     EarlierTrials,
+    keeps_last_state,
     left_within_budget,
     own_costs,
     trials_missing_weights,
@@ -187,14 +188,16 @@ TrialStatus = Literal["done", "failed", "pruned", "incomplete", "missing"]
 class PlannedTrial:
     """A trial with its status in the store and its estimated training time.
 
-    `resumed_from` is the earlier trial from which it continues, if there is one. `share_left` is the share of
-    its cost that a run still has; None if a run skips it.
+    `resumed_from` is the earlier trial from which it continues, if there is one; `not_resumed` says why a
+    shorter one in the store cannot be continued. `share_left` is the share of its cost that a run still has;
+    None if a run skips it.
     """
 
     trial: Trial
     status: TrialStatus
     estimate: TimeEstimate
     resumed_from: EarlierTrial | None
+    not_resumed: str
     share_left: float | None
 
 
@@ -255,6 +258,7 @@ class Plan:
     reach_limits: tuple[ReachLimit | InsufficientReach, ...]
     over_budget: tuple[ModelCost, ...]
     flops: float  # an upper bound for all remaining trials
+    last_states: int  # the bytes of the last states that the store keeps once all trials are done; about
     notes: tuple[PlanNote, ...] = ()
 
     @property
@@ -348,6 +352,7 @@ def make_plan(
         reach_limits=predict_reach_limits(labelled),
         over_budget=model_costs(study, group_by_model(study, study.over_budget), estimator, {}),
         flops=flops,
+        last_states=_last_states(study, selected if study.search is None else trials),
     )
     counted = count_points(study, elsewhere)
     notes = plan_notes(plan, store, outcomes, elsewhere=counted, labelled=labelled, locate=locate)
@@ -367,12 +372,14 @@ def _plan_trials(
     for trial in selected:
         earlier = finished.find(trial) if trial.id in unbegun else None  # one that has begun continues itself
         share = 1.0 if earlier is None else earlier.share_left(trial.settings)
+        begins = trial.id in unbegun and earlier is None
         planned.append(
             PlannedTrial(
                 trial=trial,
                 status=statuses.get(trial.id, "missing"),
                 estimate=estimator.estimate(trial).scaled(share),
                 resumed_from=earlier,
+                not_resumed=finished.why_not(trial) if begins else "",
                 share_left=share if trial.id in to_run else None,
             )
         )
@@ -386,6 +393,21 @@ def _flops_left(planned: Iterable[PlannedTrial]) -> float:
         if one.share_left is not None:
             left[Kind(one.trial.common)] += one.share_left
     return sum(count * max_trial_flops(kind.settings) for kind, count in left.items())
+
+
+def _last_states(study: Study, trials: Sequence[Trial]) -> int:
+    """Return about how many bytes the last states of a grid's trials take, or at most, those of a search.
+
+    `trials` are those of the grid, or at the ends of the search's space.
+    """
+    sizes = Counter[Kind]()
+    for trial in trials:
+        if keeps_last_state(study, trial.common):
+            sizes[Kind(trial.common)] += 1
+    states = {kind: last_state_bytes(kind.settings) for kind in sizes}
+    if study.search:
+        return study.total * max(states.values(), default=0)
+    return sum(states[kind] * count for kind, count in sizes.items())
 
 
 def _costliest(trials: Sequence[Trial]) -> list[Trial]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 _STALE = "a run trains them again, --keep-stale reuses them"
 
 _MAX_ALIASES = 8
+
+_SHOWN_STATES = 10_000_000
+"""The bytes of last states from which a plan mentions them; smaller ones fill no disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +99,7 @@ def plan_notes(
     recipes = dict.fromkeys(each.trial.common.model.recipe for each in plan.trials)
     kernels = (uncounted_kernels(read_recipe(each).root) for each in recipes)
     yield "flops", "; ".join(dict.fromkeys(filter(None, kernels)))
-    resumed = plural(len(plan.resumed_from), "trial")
-    yield "on", f"{resumed} resumed from the end of an earlier training" if plan.resumed_from else ""
+    yield from _notes_on_states(plan)
     yield from _search_notes(study, elsewhere)
     stale, own = find_stale_trials(study, outcomes), {each.trial.id for each in plan.trials}
     if plan.subset_size is not None:
@@ -106,6 +109,21 @@ def plan_notes(
         yield "over", f"{model.label}: {model.excess}; {plural(model.trials, 'trial')} not run"
     for limit in plan.reach_limits:
         yield "note", str(limit)
+
+
+def _notes_on_states(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Yield notes on the last states of trainings: which trials resume from them, and what they take."""
+    resumed = plural(len(plan.resumed_from), "trial")
+    yield "on", f"{resumed} resumed from the end of an earlier training" if plan.resumed_from else ""
+    anew = Counter(each.not_resumed for each in plan.trials if each.not_resumed)
+    begun = (
+        f"{plural(count, 'trial')} cannot resume from shorter ones: {why}" for why, count in anew.items()
+    )
+    yield "anew", "; ".join(begun)
+    if plan.last_states >= _SHOWN_STATES:
+        up_to = "up to" if plan.study.search else "about"
+        kept = f"the last states of trainings take {up_to} {format_bytes(plan.last_states)} in the store"
+        yield "disk", f"{kept}; longer trainings resume from them (keep_checkpoints = false keeps none)"
 
 
 def _shared_trials(study: Study) -> str:

@@ -83,7 +83,11 @@ def _totals(store: Store, found: StoreCheck) -> str:
     parts += [f"{counts[kind]} {kind}" for kind in FindingKind if counts[kind]]
     if not counts:
         parts.append("there is no store yet" if found.is_empty else "all files intact")
-    away = found.quarantine
+    states, away = found.last_states, found.quarantine
+    if states["files"]:
+        parts.insert(
+            2, f"{plural(states['files'], 'last state')} of trainings, {format_bytes(states['bytes'])}"
+        )
     parts += [f"{away['files']} in quarantine, {format_bytes(away['bytes'])}"] if away["files"] else []
     return " · ".join(parts)
 

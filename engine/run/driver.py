@@ -23,7 +23,12 @@ from ...studies.last_run import other_files
 from ...studies.late_changes import seeds_before
 from ...studies.planning.status import study_status
 from ...studies.planning.time_estimates import TimeEstimator
-from ...studies.planning.trials_to_run import EarlierTrials, start_turns, trials_to_run
+from ...studies.planning.trials_to_run import (
+    EarlierTrials,
+    keeps_last_state,
+    start_turns,
+    trials_to_run,
+)
 from ...studies.resolve.data_fit import as_long_as_data
 from ...studies.resolve.grid import check_layers
 from ...studies.resolve.trial import Trial, code_owner, first_of_each_kind, other_code
@@ -342,7 +347,7 @@ def _missing_jobs(study: Study, store: Store, run_id: str, arguments: RunArgumen
             attempt=last.get(trial.id, -1) + 1,
             run=run_id,
             keep_weights=study.header.keep_weights,
-            keep_checkpoint=study.header.keep_checkpoints,
+            keep_checkpoint=keeps_last_state(study, trial.common),
             earlier=earlier.find(trial),
             turn=turns[trial.id],
         )

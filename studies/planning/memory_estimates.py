@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..resolve.costs import analysis, longest_tokens
+from ..resolve.costs import analysis, longest_tokens, parameter_count
 from ..schema.settings import TrialSettings
 
 GPU_CONTEXT = 600 * 2**20
@@ -72,6 +72,16 @@ def step_memory(settings: TrialSettings, tokens: int | None = None) -> StepMemor
         weights=held.parameters + 4 * copies * found.parameters,
         activations=held.activations + held.temporary,
     )
+
+
+def last_state_bytes(settings: TrialSettings) -> int:
+    """Return about how many bytes the last state of a training has on disk, with Adam as the optimiser."""
+    copies = bool(settings.train.average) + (settings.train.keep == "best")
+    return _STATE_BYTES + 4 * (3 + copies) * parameter_count(settings)
+
+
+_STATE_BYTES = 30_000
+"""About the bytes of a last state besides its tensors: their names, the metrics of epochs, the sampler."""
 
 
 def fits(held: int, device_bytes: int) -> bool:

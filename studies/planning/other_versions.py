@@ -20,7 +20,7 @@ from ..text.document import iter_leaves
 from ..text.errors import StudyError
 from ..text.units import listed, plural
 from .status import count_other_points, stored_outcomes
-from .trials_to_run import stale_part, trials_by_lacking_plugin, would_continue
+from .trials_to_run import stale_part, trials_by_lacking_plugin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +60,6 @@ def find_other_versions(study: Study, store: Store) -> OtherVersions:
     if others := len(found) - before - len(same):
         why = describe_changed_settings(latest, study) or "other seeds, file, data, code or --set"
         why += "; --keep-stale may have reused them" if any(each.common.code for each in latest) else ""
-        is_planned = study.document.path is not None and not study.header.keep_checkpoints
-        if is_planned and would_continue(study.trials, latest):
-            why += "; with keep_checkpoints = true in [study], longer trainings would continue them"
         notes.append(_told(study, others, why))
     return OtherVersions(trials=len(stale), notes=tuple(notes))
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +27,7 @@ from ..catalog.optimisers import rates_depend_on_length
 from ..last_run import other_files
 from ..resolve.costs import flops_of_test, max_training_flops
 from ..resolve.trial import (
+    ARITHMETIC,
     CellKey,
     Trial,
     code_owner,
@@ -38,7 +38,7 @@ from ..resolve.trial import (
 )
 from ..schema.factors import NamedLevels, level_text
 from ..schema.search_settings import SearchBudget
-from ..schema.settings import Level, TrainSettings, TrialSettings
+from ..schema.settings import Level, TrainSettings, TrialSettings, read_recipe
 from ..study import Study, load_recorded_study, load_study
 from ..text.errors import StudyError, StudyFault
 
@@ -169,25 +169,26 @@ class EarlierTrials:
     """
 
     def __init__(self, store: Store) -> None:
-        self._found: dict[str, list[EarlierTrial]] = {}
-        self._lost = store.files.trials_with_final_checkpoint()
-        if not self._lost:
-            return
-        rows = store.trials(columns=(*KEY_COLUMNS, "status", "settings"))
-        rows = rows.filter(has_trial(self._lost), pl.col("status") != "incomplete")
-        self._lost = self._lost.difference(rows["trial"])
-        for trial, text in rows.filter(status="done").select("trial", "settings").iter_rows():
-            try:
-                settings = settings_from_json(text)
-            except ValueError:  # the trial needs a plug-in or a corpus that is no longer known
-                continue
-            if trial_id(settings) == trial:  # otherwise its results were of an earlier version
-                self.add(settings)
+        kept = store.files.trials_with_final_checkpoint()
+        rows = store.trials(columns=(*KEY_COLUMNS, "status", "epochs", "arithmetic", "settings", *_GROUP))
+        self._lost = kept.difference(rows.filter(pl.col("status") != "incomplete")["trial"])
+        self._found = defaultdict[str, list[_Ended]](list)
+        self._unread = defaultdict[tuple[object, ...], list[tuple[_Ended, str]]](list)
+        done = rows.filter(status="done").with_columns(
+            pl.col("settings").str.extract(rf'"{name}":([^,}}]+)').cast(pl.Float64, strict=False).alias(name)
+            for name in ("d_model", "lr")
+        )
+        columns = ("trial", "epochs", "arithmetic", "settings", *_GROUP, "d_model", "lr")
+        for trial, epochs, arithmetic, text, *group in done.select(columns).iter_rows():
+            is_current = (arithmetic or 0) == ARITHMETIC
+            ended = _Ended(trial=trial, epochs=epochs, is_kept=trial in kept, is_current=is_current)
+            self._unread[tuple(group)].append((ended, text))
 
     def add(self, settings: TrialSettings) -> None:
         """Add the finished trial with these settings, whose final state is kept."""
-        earlier = EarlierTrial(trial=trial_id(settings), epochs=settings.train.epochs)
-        self._found.setdefault(training_id(settings), []).append(earlier)
+        epochs = settings.train.epochs
+        ended = _Ended(trial=trial_id(settings), epochs=epochs, planned=epochs)
+        self._found[training_id(settings)].append(ended)
 
     def find(self, trial: Trial) -> EarlierTrial | None:
         """Return the longest finished trial that `trial` can continue, or None.
@@ -198,14 +199,66 @@ class EarlierTrials:
         train = trial.common.train
         if trial.id in self._lost:
             return EarlierTrial(trial=trial.id, epochs=train.epochs)
-        if not self._found or train.seconds is not None:  # an epoch of less time has fewer steps
-            return None
-        fitting = [
-            each
-            for each in self._found.get(training_id(trial.settings), ())
-            if can_continue(train, each.epochs)
-        ]
-        return max(fitting, key=lambda each: each.epochs, default=None)
+        fitting = [each for each in self._of(trial) if not each.fault(train)]
+        longest = max(fitting, key=lambda each: each.epochs, default=None)
+        return None if longest is None else EarlierTrial(trial=longest.trial, epochs=longest.epochs)
+
+    def why_not(self, trial: Trial) -> str:
+        """Return why `trial` continues no other finished trial of at most as many epochs, or "".
+
+        The reason is that of the longest of them; without one, there is nothing to explain.
+        """
+        train = trial.common.train
+        others = [each for each in self._of(trial) if each.trial != trial.id and each.planned <= train.epochs]
+        faults = {each.epochs: each.fault(train) for each in others}
+        return faults[max(faults)] if faults and all(faults.values()) else ""
+
+    def _of(self, trial: Trial) -> Sequence[_Ended]:
+        """Return the finished trials that differ from `trial` only in epochs and tests.
+
+        The settings of stored rows are read when a trial of their group is first asked for, because this
+        takes most of the time.
+        """
+        if not (self._unread or self._found):
+            return ()
+        common = trial.common
+        recipe, lr = read_recipe(common.model.recipe).id, common.train.optimizer.lr
+        group = (recipe, common.task.name, trial.seed, float(common.model.d_model), lr)
+        for ended, text in self._unread.pop(group, ()):
+            with suppress(ValueError):  # the trial needs a plug-in or a corpus that is no longer known
+                settings = settings_from_json(text)
+                if trial_id(settings) == ended.trial:  # otherwise its results were of an earlier version
+                    planned = replace(ended, planned=settings.train.epochs)
+                    self._found[training_id(settings)].append(planned)
+        return self._found.get(training_id(trial.settings), ()) if self._found else ()
+
+
+_GROUP = ("recipe_id", "task", "seed")
+"""The columns of a row in which two trials agree if one continues the other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ended:
+    """A finished trial: its epochs, those that its settings planned, and whether its last state is usable."""
+
+    trial: str
+    epochs: int
+    planned: int = 0
+    is_kept: bool = True
+    is_current: bool = True
+
+    def fault(self, train: TrainSettings) -> str:
+        """Return why a trial with these settings cannot continue this one, or ""."""
+        rates = f"the learning rates of {train.schedule.name} depend on the number of epochs"
+        faults = (
+            (train.seconds is not None, "with train.seconds, epochs have other steps"),
+            (self.planned > train.epochs, "it is longer"),
+            (not can_continue(train, self.planned), rates),
+            (self.epochs < self.planned, "the shorter training stopped early"),
+            (not self.is_kept, "the last state of the shorter training is not kept"),
+            (not self.is_current, "an earlier version of activemem rounded the shorter training differently"),
+        )
+        return next((text for is_so, text in faults if is_so), "")
 
 
 def can_continue(train: TrainSettings, epochs: int) -> bool:
@@ -215,15 +268,16 @@ def can_continue(train: TrainSettings, epochs: int) -> bool:
     return not rates_depend_on_length(train.schedule, epochs * train.steps_per_epoch)
 
 
-def would_continue(trials: Iterable[Trial], shorter: Iterable[Trial]) -> bool:
-    """Return whether one of these trials could continue a shorter one if its last state were kept."""
-    epochs = {training_id(each.settings): each.settings.train.epochs for each in shorter}
-    return any(
-        trial.settings.train.seconds is None
-        and (done := epochs.get(training_id(trial.settings), math.inf)) < trial.settings.train.epochs
-        and can_continue(trial.settings.train, int(done))
-        for trial in trials
-    )
+def keeps_last_state(study: Study, settings: TrialSettings) -> bool:
+    """Return whether the store keeps a trial's last state: the study asks for it, and others can continue it.
+
+    Others have more epochs, or other tests after the same training.
+    """
+    train = settings.train
+    if not study.header.keep_checkpoints or train.seconds is not None:
+        return False
+    depends = rates_depend_on_length(train.schedule, train.epochs * train.steps_per_epoch)
+    return bool(settings.task.test_keys) or not depends
 
 
 def was_trained(row: Mapping[str, Any]) -> bool:

@@ -368,9 +368,9 @@ class StudySettings(StrictModel, table="study"):
     then tested at several looks, with a corrected level"""
     keep_weights: bool = False
     """whether the store keeps trained models and their outputs, for later measurements"""
-    keep_checkpoints: bool = False
+    keep_checkpoints: bool = True
     """whether the store keeps the last state of each training, from which a longer training or a test at
-    other lengths resumes"""
+    other lengths resumes; it is left out where neither could resume from it"""
     limits: Annotated[dict[str, str], AfterValidator(check_limits)] = Field(default={})
     """limits on models by cost, such as `"<= 1e6"`; larger cells and search points are not run; a search also
     learns to respect limits on metrics and on costs of trainings"""

@@ -351,6 +351,25 @@ def test_a_compaction_removes_leftovers(root, leftovers):
     assert str(store_contents(root)) == str(before)
 
 
+def test_a_last_state_is_a_leftover_once_a_longer_trial_has_its_own_or_its_trial_failed(root, caplog):
+    store, ids = Store(root), [make_trial_id(seed) for seed in range(4)]
+    failed = {"status": "failed", "reason": "diverged"}
+    for seed, more in enumerate(({}, {"continued_from": ids[0]}, failed, {"continued_from": ids[2]})):
+        store.write(make_trial_row(seed, **more), make_metric_rows(seed))
+    for trial in ids[:3]:  # the fourth resumed from the third, and keeps no state of its own
+        write_sealed(store.files.final_checkpoint_file(trial))
+    check = store.upkeep.check()
+    assert check.last_states["files"] == 3
+    assert told(root, check.findings) == told(root, store.upkeep.clean(dry=True))
+    assert {(each.path.stem, each.reason) for each in check.findings} == {
+        (ids[0], "a trial that resumed from it has a last state of its own"),
+        (ids[2], "its trial is failed"),
+    }
+    store.upkeep.compact()  # as each run does: replaced states are expected, and no warning
+    assert [record.args[0].stem for record in caplog.records] == [ids[2]]
+    assert store.files.trials_with_final_checkpoint() == {ids[1]}
+
+
 def test_a_file_of_another_version_is_reported_and_the_rest_is_checked(root, sound):
     uncompacted_path(root, 201).write_text("x")
     path = uncompacted_path(root, 202)

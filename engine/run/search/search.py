@@ -25,7 +25,7 @@ from optuna.trial import TrialState
 
 from ....storage import Store
 from ....storage.leases import LeaseState
-from ....studies.planning.trials_to_run import EarlierTrials, budget_exhausted
+from ....studies.planning.trials_to_run import EarlierTrials, budget_exhausted, keeps_last_state
 from ....studies.schema.search_settings import Rungs
 from ....studies.schema.settings import Level
 from ....studies.study import Study
@@ -352,8 +352,9 @@ class Search:
         if self._search.rungs.rungs and point.values != self._search.baseline:
             counts = end.state == TrialState.COMPLETE and end.keeps_limits
             tracked.loss = self._settings.objectives[0].loss(end.values[0]) if counts else math.inf
-            for trial in point.trials if self._study.header.keep_checkpoints else ():
-                self._earlier.add(trial.settings)  # on a rung with more epochs, training continues from here
+            for trial in point.trials:
+                if keeps_last_state(self._study, trial.common):
+                    self._earlier.add(trial.settings)  # on a rung with more epochs, training continues here
 
     def _report(self, tracked: TrackedPoint, course: Mapping[int, float]) -> None:
         """Report epochs of an earlier run to the scheduler.
@@ -385,7 +386,7 @@ class Search:
                 run=self._run,
                 gone=self._gone.get(trial.id, -1),
                 keep_weights=self._study.header.keep_weights,
-                keep_checkpoint=self._study.header.keep_checkpoints,
+                keep_checkpoint=keeps_last_state(self._study, trial.common),
                 earlier=self._earlier.find(trial),
             )
             for trial in self.points.missing(point)

@@ -379,26 +379,6 @@ def test_a_run_with_an_override_does_not_make_the_trials_without_it_stale(run, t
     assert "4 stored trials of other versions of tiny are not counted (train.epochs = 2, now 1)" in told
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "is_told"),
-    [
-        ("", "", True),
-        # rates that depend on the number of epochs, or another training
-        ('schedule = { name = "cosine" }', 'schedule = { name = "cosine" }', False),
-        ("clip_norm = 1.0", "clip_norm = 2.0", False),
-    ],
-)
-def test_longer_trainings_are_told_what_would_let_them_continue(run, tiny, before, after, is_told):
-    path = Path(tiny)
-    text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace("epochs = 2\n", f"epochs = 2\n{before}\n"), encoding="utf-8")
-    run("study", "run", tiny, "--local", "--only", "seed=0")
-    path.write_text(text.replace("epochs = 2\n", f"epochs = 3\n{after}\n"), encoding="utf-8")
-    told = " ".join(run("study", "plan", tiny).stderr.split())
-    assert "now 3" in told
-    assert ("keep_checkpoints = true in [study], longer trainings would continue them" in told) == is_told
-
-
 def test_changed_levels_are_named_by_their_factor(run, tiny):
     few, file = ("--local", "--only", "seed=0"), Path(tiny)
     run("study", "run", tiny, *few)

@@ -14,9 +14,9 @@ from activemem.studies.catalog.optimisers import SCHEDULES, OwnScheduleSettings,
 
 @pytest.fixture
 def text(tiny):
-    """Return a study of two trials that saves final states and weights."""
+    """Return a study of two trials that saves weights, and last states as every study does."""
     small = tiny.replace('["not", "reverse"]', '["not"]').replace("seed = [0, 1]", "seed = [0]")
-    return small.replace("[study]", "[study]\nkeep_checkpoints = true\nkeep_weights = true")
+    return small.replace("[study]", "[study]\nkeep_weights = true")
 
 
 def study(text, epochs, *overrides):
@@ -63,7 +63,7 @@ def test_a_longer_training_continues_and_equals_one_from_the_start(text, tmp_pat
     assert whole.trials()["continued_from"].null_count() == len(whole.trials())
     assert store.upkeep.check().findings == ()
     assert store.upkeep.clean() == ()
-    assert store.files.trials_with_final_checkpoint() == {*shorter.values(), *trials}
+    assert store.files.trials_with_final_checkpoint() == {*trials}  # in the place of those before
 
 
 @pytest.mark.parametrize(
@@ -98,10 +98,45 @@ def test_other_test_sets_are_only_an_evaluation(text, tmp_path, notes, task, bef
 def test_a_schedule_that_depends_on_the_length_begins_at_the_start(text, tmp_path, notes):
     cosine = "train.schedule={name='cosine', warmup=2}"
     store = run(text, tmp_path, 1, notes, cosine)
-    assert make_plan(study(text, 2, cosine), store).resumed_from == {}
     warming_up = "train.schedule={name='cosine', warmup=6}"  # as long as the first epoch, and a step
     store = run(text, tmp_path, 1, notes, warming_up)
     assert len(make_plan(study(text, 2, warming_up), store).resumed_from) == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "told"),
+    [
+        (
+            "train.schedule={name='cosine', warmup=2}",
+            "",
+            "the learning rates of cosine depend on the number of",
+        ),
+        (
+            "study.keep_checkpoints=false",
+            "study.keep_checkpoints=true",
+            "the last state of the shorter training is",
+        ),
+        ("train.clip_norm=2", "train.clip_norm=3", ""),  # nobody would expect that it resumes
+    ],
+)
+def test_a_plan_says_why_trials_cannot_resume_from_shorter_ones(text, tmp_path, notes, first, then, told):
+    store = run(text, tmp_path, 1, notes, first)
+    plan = make_plan(study(text, 2, first, *([then] if then else [])), store)
+    assert plan.resumed_from == {}
+    found = [note.text for note in plan.notes if note.label == "anew"]
+    assert all(text.startswith(f"2 trials cannot resume from shorter ones: {told}") for text in found)
+    assert len(found) == bool(told)
+
+
+def test_a_plan_says_how_much_the_last_states_take(text, tmp_path, notes):
+    store = run(text, tmp_path, 1, notes)
+    check = store.upkeep.check()
+    assert check.last_states["files"] == 2
+    planned = make_plan(study(text, 1), store).last_states
+    assert planned == pytest.approx(check.last_states["bytes"], rel=0.5)
+    assert make_plan(study(text, 1, "study.keep_checkpoints=false"), store).last_states == 0
+    large = [note.text for note in make_plan(study(text, 1, "model.d_model=1024"), store).notes]
+    assert any("the last states of trainings take about" in each for each in large)
 
 
 @pytest.mark.parametrize("lost", ["trials", "weights"])
@@ -120,8 +155,8 @@ def test_a_trial_that_has_lost_files_continues_from_its_own_final_state(text, tm
 
 
 def test_without_the_key_nothing_is_kept_and_a_damaged_state_costs_its_epochs(text, tmp_path, notes):
-    plain = text.replace("keep_checkpoints = true\n", "")
-    assert run(plain, tmp_path / "plain", 1, notes).files.trials_with_final_checkpoint() == frozenset()
+    off = "study.keep_checkpoints=false"
+    assert run(text, tmp_path / "plain", 1, notes, off).files.trials_with_final_checkpoint() == frozenset()
     store = run(text, tmp_path / "results", 1, notes)
     for trial in study(text, 1).trials:
         path = store.files.final_checkpoint_file(trial.id)

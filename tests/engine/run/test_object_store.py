@@ -88,8 +88,7 @@ def test_four_drivers_of_which_two_are_killed_train_each_trial_once(tmp_path, se
 
 
 def test_the_last_states_of_a_study_in_a_bucket_are_resumed_from_elsewhere(tiny, server):
-    small = tiny.replace('["not", "reverse"]', '["not"]').replace("seed = [0, 1]", "seed = [0]")
-    text = small.replace("[study]", "[study]\nkeep_checkpoints = true")
+    text = tiny.replace('["not", "reverse"]', '["not"]').replace("seed = [0, 1]", "seed = [0]")
     shorter, longer = (load_study(text, overrides=(f"train.epochs={epochs}",)) for epochs in (2, 4))
     run_study(shorter, Store(ADDRESS), local=True)
     assert Store(ADDRESS).files.trials_with_final_checkpoint() == {trial.id for trial in shorter.trials}

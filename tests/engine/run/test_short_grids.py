@@ -44,7 +44,7 @@ def test_a_short_grid_trains_in_this_process_and_says_so_once(tiny, tmp_path):
 def test_trials_that_continue_others_take_only_what_is_left_of_them(monkeypatch, tiny, tmp_path):
     one_seed, store, said = "factors.seed=[0]", Store(tmp_path), Said()
     monkeypatch.setattr(step_times, "_measure_step", lambda *_: 0.01)
-    run_study(load_study(tiny, [one_seed, "study.keep_checkpoints=true"]), store, HERE, said)
+    run_study(load_study(tiny, [one_seed]), store, HERE, said)
     more = load_study(tiny, [one_seed, "task.test_lengths=[3]"])
     times = TimeEstimator(store.trials(), more.trials)
     whole = sum(times.estimate(trial).seconds for trial in more.trials)

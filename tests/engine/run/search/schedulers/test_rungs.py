@@ -137,14 +137,13 @@ def test_a_point_that_fails_goes_no_further_and_the_baseline_is_trained_whole(st
     assert min(found[24]) >= 20
 
 
-def test_a_rung_of_epochs_resumes_from_the_one_before_where_its_state_is_kept(store, notes):
+def test_a_rung_of_epochs_resumes_from_the_one_before(store, notes):
     text = SEARCH.replace("epochs = 1", 'epochs = "{passes}"').replace("{width}", "8")
     text = text.replace('width = "integer(8, 72)"', 'passes = "integer(1, 4)"')
     changes = [
         "search.scheduler.fidelity=passes",
         "search.trials=4",
         "search.scheduler.reduction=2",
-        "study.keep_checkpoints=true",
     ]
     run_study(load_study(text, [*changes, "train.steps_per_epoch=1"]), store, Machine(), notes, local=True)
     rows = {each["trial"]: each for each in store.trials().iter_rows(named=True)}
