@@ -20,9 +20,9 @@ from ..studies.planning.status import stored_outcomes
 from ..studies.planning.time_estimates import MeasureSteps, TimeEstimate, TimeEstimator, total_time
 from ..studies.presentation.changes import change_name
 from ..studies.resolve.costs import max_trial_flops
-from ..studies.resolve.template import HOLE_PATTERN, TRIAL_TABLES, Template, iter_texts, resolve_settings
+from ..studies.resolve.template import TRIAL_TABLES, Template, iter_texts, resolve_settings
 from ..studies.resolve.trial import Trial
-from ..studies.schema.factors import ABSENT, SEED, level_key, one_line
+from ..studies.schema.factors import ABSENT, HOLE_PATTERN, SEED, level_key, one_line
 from ..studies.schema.settings import RECIPE_PATH, Level
 from ..studies.study import Study, load_recorded_study
 from ..studies.text.errors import StudyError
@@ -145,9 +145,13 @@ class MissingAblations:
         own_files = dict[str, Any]()
         if self.study.own_corpus is not None:  # as the file names them, not the facts about them
             own_files = {key: data["task"][key] for key in ("corpus", "tokenizer") if key in data["task"]}
+        train = dict(self.tables["train"])
+        if isinstance(start := data["train"].get("start"), Mapping):
+            train["start"] = start
         tables = {
             "study": header,
             **self.tables,
+            "train": train,
             "task": {**self.tables["task"], **own_files},
             "recipes": recipes,
             "decode": data.get("decode", {}),

@@ -26,6 +26,7 @@ class _OwnCorpus(Record):
     facts: dict[str, Any] | None = None
     tokenizer: dict[str, Any] | None = None
     pieces: int | None = None
+    starts: dict[str, str] = Field(default_factory=dict[str, str])
 
 
 class _SealedPart(BaseModel):

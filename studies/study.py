@@ -343,7 +343,8 @@ RUNS_ONLY = "runs of another program have tables, figures and claims, and never 
 
 
 def _names_own_corpus(diagnostics: Diagnostics) -> bool:
-    return CORPUS[-1] in as_table(diagnostics.data.get("task"))
+    data = diagnostics.data
+    return CORPUS[-1] in as_table(data.get("task")) or "start" in as_table(data.get("train"))
 
 
 def _names_published(diagnostics: Diagnostics) -> bool:
@@ -401,8 +402,8 @@ def _read_study(
     )
     is_faulty = with_sections and bool(sections.faults())
     if own_corpus is not None:  # only now, because the keys that it adds need no source
-        completed = {**trial_tables, "task": own_corpus.complete_task(data["task"])}
-        template = replace(template, tables=completed)
+        completed, levels = own_corpus.complete(trial_tables, found.table_levels)
+        template = replace(template, tables=completed, table_levels=levels)
     draft = Draft(diagnostics=diagnostics, data=data, template=template, design=design, space=space)
     # each of these checks leaves out what an earlier one has marked as invalid
     check_holes(draft, check_recipes(draft))

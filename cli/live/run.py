@@ -340,7 +340,7 @@ def run_from_options(options: RunOptions) -> Summary | None:
     parts += [select_shard(study, options.shard)] if options.shard is not None else []
     ids = frozenset.intersection(*parts) if parts else None
     request = RunRequest(study=study, options=options, trial_ids=ids, max_trials=options.max_trials)
-    _print_notes(study, settings.store)
+    _print_notes(study, settings)
     if options.until_decided:
         ended = run_until_decided(request, settings, budget_s)
     else:
@@ -366,8 +366,13 @@ def run_from_options(options: RunOptions) -> Summary | None:
     return summary
 
 
-def _print_notes(study: Study, store: Store) -> None:
+def _print_notes(study: Study, settings: ResolvedSettings) -> None:
     """Print warnings about the study's own data, and notes on names and paths that may be typing errors."""
+    from ...engine.run.planning import notes_on_starts
+
+    store = settings.store
+    for text in notes_on_starts(study, replace(settings.machine, data=settings.data)):
+        print_stderr("\n".join(labelled_lines("start", text, output_width())))
     own = study.own_corpus.summary if study.own_corpus else None
     for text in own.warnings if own else ():
         print_stderr("\n".join(labelled_lines("warning", text, output_width())))

@@ -44,6 +44,7 @@ from ..core.events import (
 )
 from ..core.process import on_interrupt, restored_process
 from ..core.resources import ONE_CPU, Machine
+from ..core.start import describe_starts
 from ..corpora.files import keep_files
 from ..optimisers.build import check_groups
 from ..trial.checkpoints import dies_often, record_stops
@@ -288,6 +289,7 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
     check_device(settings, machine)
     if study.own_corpus is not None:
         keep_files(study.own_corpus.files, machine.data / FOLDER)
+    describe_starts(settings, lambda sha256: machine.data / FOLDER / sha256)
     prepare_corpora(settings, machine.data)
     goals = [goal.name for goal in study.search.settings.objectives] if study.search else []
     check_bits_per_byte(settings, goals, machine.data)

@@ -122,11 +122,29 @@ def on_machine(plan: Plan, machine: Machine) -> Plan:
         check_groups(settings)
     return plan.with_notes(
         [
+            ("start", "\n".join(notes_on_starts(plan.study, machine))),
             ("in all", _total_time(plan, machine)),
             ("where", describe_device(plan, machine)),
             ("bf16", _describe_bf16(plan, machine)),
         ]
     )
+
+
+def notes_on_starts(study: Study, machine: Machine) -> tuple[str, ...]:
+    """Return a note for each model that starts from a trained one; raise StartError if it does not fit."""
+    settings = [each.settings for each in first_of_each_kind(study.examples)]
+    if all(each.train.start is None for each in settings):
+        return ()
+    from ..core.start import describe_starts  # noqa: PLC0415 -- loads torch
+
+    files = study.own_corpus.files if study.own_corpus else {}
+    kept = machine.data / FOLDER
+
+    def find(sha256: str) -> Path | None:
+        path = files.get(sha256, kept / sha256)
+        return path if path.is_file() else None
+
+    return describe_starts(settings, find)
 
 
 def _check_padding(study: Study) -> None:

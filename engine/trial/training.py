@@ -94,7 +94,9 @@ class Training:
         """
         train = settings.train
         check_precision(train.precision, device)
-        objective, trained = build_objective(settings, device, data), make_weights(settings, device)
+        objective = build_objective(settings, device, data)
+        symbols = None if train.start is None else objective.symbols()
+        trained = make_weights(settings, device, data, symbols)
         model = trained.model
         steps = sys.maxsize if train.seconds is not None else train.epochs * train.steps_per_epoch
         return cls(

@@ -12,8 +12,8 @@ from typing import Any
 
 from ...errors import ActivememError
 from ...studies.catalog.metrics import METRICS_AND_COSTS, SPLITS, find_metric
-from ...studies.resolve.template import HOLE_PATTERN, TRIAL_TABLES, iter_texts
-from ...studies.schema.factors import SEED, one_line
+from ...studies.resolve.template import TRIAL_TABLES, iter_texts
+from ...studies.schema.factors import HOLE_PATTERN, SEED, one_line
 from ...studies.schema.limits import is_known_before
 from ...studies.schema.reported_metrics import missing_metric
 from ...studies.schema.search_settings import (

@@ -22,10 +22,19 @@ from ...grammar.analysis.measured_costs import cache_folder
 from ...storage.files import replacing
 from ..catalog.own_corpora import OwnDocuments, OwnPairs, OwnSequences, OwnText, OwnTokenizer
 from ..catalog.tasks.spec import DEFAULT_PIECES
+from ..schema.factors import TableLevels
 from ..text.document import Diagnostics
 from ..text.strict_model import StrictModel, as_table
 from .files import CORPUS, MAX_DATA_VARIABLE, Reader, parquet_files
 from .rows import CLASSES, NUMBERS, TAGS
+from .start import (
+    check_given,
+    complete_levels,
+    complete_train,
+    file_sha256,
+    read_starts,
+    start_tables,
+)
 from .summary import CorpusSummary, OwnFacts, Read
 from .tables import PAIR_FORMS, SEQUENCE_FORMS, read_pairs, read_sequences
 from .texts import TEXT_FORMS, read_texts
@@ -75,7 +84,7 @@ def _states(path: Path) -> Iterator[tuple[str, int, int, int, int]]:
                 yield str(each.absolute()), now.st_size, now.st_mtime_ns, now.st_ctime_ns, now.st_ino
 
 
-_RECORDED = ("written", "facts", "tokenizer", "pieces")
+_RECORDED = ("written", "facts", "tokenizer", "pieces", "starts")
 """What the store keeps of a corpus: not the paths on this machine."""
 
 
@@ -83,7 +92,8 @@ class OwnCorpus(BaseModel):
     """The user's own files in a study, and facts about them.
 
     `written` has the tables that name the files. `facts` describe the corpus, None for a published corpus;
-    `tokenizer` describes a pretrained tokenizer. `files` has the path of each content by its SHA-256, and
+    `tokenizer` describes a pretrained tokenizer, and `starts` has the SHA-256 of models that trainings start
+    from, by their written names. `files` has the path of each content by its SHA-256, and
     `summary` has the facts for a plan; both are empty if the content was read earlier. `pieces` is the
     default size of bpe vocabularies if the text is too small for the usual size.
     """
@@ -96,6 +106,7 @@ class OwnCorpus(BaseModel):
     files: dict[str, Path] = Field(default={})
     summary: CorpusSummary | None = None
     pieces: int | None = None
+    starts: dict[str, str] = Field(default={})
 
     @property
     def paths(self) -> list[str]:
@@ -105,7 +116,17 @@ class OwnCorpus(BaseModel):
     def to_dict(self) -> dict[str, Any]:
         """Return this corpus as a dictionary, with which a study can be loaded later without its files."""
         found = self.model_dump(mode="json", include=set(_RECORDED))
-        return {key: each for key, each in found.items() if each is not None}
+        return {key: each for key, each in found.items() if each not in (None, {})}
+
+    def complete(self, tables: Mapping[str, Any], levels: TableLevels) -> tuple[dict[str, Any], TableLevels]:
+        """Return a study's tables and its levels that are tables, with facts in place of names of files."""
+        completed = dict(tables)
+        if self.facts is not None or self.tokenizer is not None:
+            completed["task"] = self.complete_task(tables["task"])
+        if self.starts:
+            completed["train"] = complete_train(tables["train"], self.starts)
+            levels = complete_levels(levels, self.starts)
+        return completed, levels
 
     def complete_task(self, task: Mapping[str, Any]) -> dict[str, Any]:
         """Return the `[task]` table with the facts about the user's files in place of their names.
@@ -122,7 +143,22 @@ class OwnCorpus(BaseModel):
 
 
 def read_own_corpus(diagnostics: Diagnostics, folder: Path) -> OwnCorpus | None:
-    """Read the corpus and tokenizer of the user that `[task]` names, if any, relative to `folder`."""
+    """Read the files that a study names, if any, relative to `folder`.
+
+    They are the corpus and the tokenizer of `[task]`, and trained models of `[train] start`.
+    """
+    corpus = _read_task_files(diagnostics, folder)
+    if not any(start_tables(diagnostics.data)):
+        return corpus
+    models = read_starts(diagnostics, folder)
+    starts = {name: file_sha256(path) for name, path in models.items()}
+    check_given(diagnostics, starts)
+    files = {starts[name]: path for name, path in models.items()}
+    corpus = corpus or OwnCorpus(written=_written(diagnostics))
+    return corpus.model_copy(update={"starts": starts, "files": {**corpus.files, **files}})
+
+
+def _read_task_files(diagnostics: Diagnostics, folder: Path) -> OwnCorpus | None:
     reader, corpus = Reader(diagnostics, folder), _read_corpus(diagnostics, folder)
     if not _names_tokenizer(diagnostics):
         return corpus
@@ -175,10 +211,12 @@ def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | Non
     the files, report a fault.
     """
     own, named = _own_table(diagnostics), _names_tokenizer(diagnostics)
-    if own is None and not named:
+    starts = [path for path, _ in start_tables(diagnostics.data)]
+    if own is None and not named and not starts:
         return None
     with suppress(ValueError):
-        known = OwnCorpus.model_validate({key: (earlier or {}).get(key) for key in _RECORDED})
+        recorded = {key: (earlier or {}).get(key) for key in _RECORDED}
+        known = OwnCorpus.model_validate({**recorded, "starts": recorded["starts"] or {}})
         fits = isinstance(known.facts, own[1].facts if own else NoneType)
         if known.written == _written(diagnostics) and fits and (known.tokenizer is not None) == named:
             return known
@@ -186,7 +224,7 @@ def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | Non
         "the store does not describe these files; give the path of the study file instead of its name, so "
         "that they are read"
     )
-    for path in [CORPUS] * (own is not None) + [TOKENIZER] * named:
+    for path in [CORPUS] * (own is not None) + [TOKENIZER] * named + starts:
         diagnostics.report(path, message)
         diagnostics.invalid.add(path)
     return None
@@ -232,9 +270,11 @@ def _names_tokenizer(diagnostics: Diagnostics) -> bool:
 
 
 def _written(diagnostics: Diagnostics) -> str:
-    """Return the entries of `[task]` that name the user's files, as JSON text."""
-    task = diagnostics.data["task"]
+    """Return the entries that name the user's files, as JSON text."""
+    task = as_table(diagnostics.data.get("task"))
     named = {key: task[key] for key in ("corpus", "tokenizer") if key in task}
+    if starts := [table for _, table in start_tables(diagnostics.data)]:
+        named["start"] = starts
     return json.dumps(named, sort_keys=True, default=str)
 
 

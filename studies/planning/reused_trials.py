@@ -25,7 +25,6 @@ from ...grammar.space import find_derivation
 from ...plugins import has_plugins
 from ...storage import Store, open_store, store_fault
 from ..resolve.result_changes import changes_of
-from ..resolve.template import HOLE_PATTERN
 from ..resolve.trial import (
     Trial,
     changed_code,
@@ -36,6 +35,7 @@ from ..resolve.trial import (
     trial_id,
     with_code,
 )
+from ..schema.factors import HOLE_PATTERN
 from ..schema.search import as_listed, contains
 from ..schema.settings import RECIPE_PATH, Level
 from ..study import Study, study_fault

@@ -21,14 +21,13 @@ from ...grammar import Recipe, RecipeError
 from ...grammar.dimensions import representative_values
 from ...grammar.nodes import Dimension
 from ..schema.design import BASELINE_PATH, MAX_TRIALS, Design
-from ..schema.factors import ABSENT, SEED, is_name, level_key
+from ..schema.factors import ABSENT, HOLE_PATTERN, SEED, is_name, level_key
 from ..schema.settings import D_MODEL_PATH, RECIPE_PATH, Level, TrialSettings, read_recipe
 from ..text.document import Diagnostics
 from ..text.errors import path_prefix
 from ..text.strict_model import ValidationProblem, as_table, format_value
 from ..text.toml_positions import KeyPath
 from .template import (
-    HOLE_PATTERN,
     TRIAL_TABLES,
     InvalidSettingsError,
     Template,

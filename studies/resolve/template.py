@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from ...grammar import Recipe, RecipeError, lookup
 from ...grammar.dimensions import resolve
 from ...grammar.nodes import BlockNode, Dimension, HoleNode, Node, RepeatNode, walk
 from ..catalog.tasks.algorithmic import AlgorithmicTask
-from ..schema.factors import ABSENT, SEED, TableLevels, level_name
+from ..schema.factors import ABSENT, HOLE_PATTERN, SEED, TableLevels, level_name
 from ..schema.settings import (
     BUDGET_KEYS,
     RECIPE_PATH,
@@ -28,9 +27,6 @@ from .trial import with_code
 
 if TYPE_CHECKING:
     from ..schema.search import Suggest
-
-HOLE_PATTERN = re.compile(r"\{ *([A-Za-z]\w*) *\}")
-"""A hole in any text of a study file."""
 
 TRIAL_TABLES = ("model", "task", "train")
 

@@ -121,7 +121,7 @@ def name_table_levels(
     """
     found: dict[str, dict[Level, Mapping[str, Any]]] = {}
     replaced: dict[KeyPath, Level] = {}
-    for path, factor, level in _placed_levels(data):
+    for path, factor, level in placed_levels(data):
         if not isinstance(level, Mapping):
             continue
         name = level.get("label", level.get("name"))
@@ -133,7 +133,7 @@ def name_table_levels(
         replaced[path] = name
         if found.setdefault(factor, {}).setdefault(name, table) != table:
             _report_shared_name(diagnostics, path, name)
-    for path, factor, level in _placed_levels(data):
+    for path, factor, level in placed_levels(data):
         if isinstance(level, str) and level in found.get(factor, {}) and path[0] == "factors":
             _report_shared_name(diagnostics, path, level)
     return with_values(data, replaced), found
@@ -145,7 +145,8 @@ def _report_shared_name(diagnostics: Diagnostics, path: KeyPath, name: str) -> N
     )
 
 
-def _placed_levels(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]:
+def placed_levels(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]]:
+    """Yield the levels in a study's tables as they are written, each with its path and its factor."""
     cells = data.get("cells")
     for factor, levels in as_table(data.get("factors")).items():
         for index, level in enumerate(levels) if isinstance(levels, list) else ():
@@ -168,6 +169,9 @@ def as_list(levels: object) -> list[Any]:
     """Return the levels of a table that may give a single level without a list."""
     return levels if isinstance(levels, list) else [levels]
 
+
+HOLE_PATTERN = re.compile(r"\{ *([A-Za-z]\w*) *\}")
+"""A hole in any text of a study file."""
 
 _HOLE = re.compile(r"(=|\w\()?\{ *(\w+) *\}")
 _RANGE = re.compile(r"(integer|real)\([^()]*\)")

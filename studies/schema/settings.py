@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from importlib import import_module
@@ -100,6 +101,49 @@ class ParameterGroupSettings(StrictModel):
         return self
 
 
+class StartSettings(StrictModel):
+    """`[train] start`: a trained model whose weights are the initial ones."""
+
+    model: str = Field(default="", exclude=True)
+    """a trained model: `STUDY:TRIAL`, with the id of a trial or its beginning, the file of a model, or a
+    folder that `model export` wrote"""
+    store: str = Field(default="results", exclude=True)
+    """for `STUDY:TRIAL`: the store of the study, as for `--results`"""
+    take: Literal["all"] | Annotated[tuple[str, ...], Field(strict=False, min_length=1)] = "all"
+    """the parts that are taken, by the beginnings of weight names or by patterns: `["embedding", "body.*"]`;
+    all others are new"""
+    sha256: str = ""
+    """the SHA-256 of the model's file, which is part of a trial's id; it is read from the file, and a given
+    one must fit"""
+
+    @field_validator("take")
+    @classmethod
+    def _order_parts(cls, take: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        """Sort the parts and drop duplicates. Equal trials then have the same id."""
+        return take if isinstance(take, str) else tuple(sorted(set(take)))
+
+    @field_validator("sha256")
+    @classmethod
+    def _check_is_read(cls, sha256: str) -> str:
+        if not re.fullmatch(r"[0-9a-f]{64}", sha256):
+            raise ValueError(f"expected the SHA-256 of a model's file, got {sha256!r}")
+        return sha256
+
+    @model_validator(mode="after")
+    def _check_keys(self) -> StartSettings:
+        if not self.sha256:
+            raise ValueError(
+                "no model was read: name it in [train] start, or in a level that is a table and fills it: "
+                '{ label = "pretrained", model = "STUDY:TRIAL" }'
+            )
+        return self
+
+
+def _read_start(start: object) -> object:
+    """Return None for "scratch", so that a factor can have levels with and without a trained model."""
+    return None if start == "scratch" else start
+
+
 GradientMeasure = Literal["gradient_norm"]
 """A metric of the gradients of an epoch."""
 
@@ -122,6 +166,8 @@ class TrainSettings(StrictModel, table="train"):
         OwnScheduleSettings()
     )
     """the learning rate over the steps"""
+    start: Annotated[StartSettings | None, BeforeValidator(_read_start)] = None
+    """a trained model whose weights are the initial ones; without it, or as `"scratch"`, all are new"""
     groups: Annotated[tuple[ParameterGroupSettings, ...], Field(strict=False)] = ()
     """weights with their own training settings, by name patterns"""
     clip_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
