@@ -24,12 +24,11 @@ from ray import tune
 from activemem.engine.core.events import Ended, Event, Listener
 from activemem.engine.core.process import Stop
 from activemem.engine.core.resources import Machine
-from activemem.engine.run.cohorts import GridCohorts
-from activemem.engine.run.ray_cluster import run_cohorts
+from activemem.engine.run.ray_cluster import train_on_ray
 from activemem.engine.run.ray_connection import RAY_ENVIRONMENT
+from activemem.engine.run.trial_source import GridTrials
 from activemem.engine.run.worker import Worker
 from activemem.engine.trial.outcome import Job, Totals, trial_row
-from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.engine.trial.training import BetweenSteps, Work
 from activemem.storage import Store
 from activemem.storage.leases import BEATS_PER_LEASE, LEASE_S, Lease
@@ -143,13 +142,15 @@ class NoClaims:
 class FreeWorker(Worker):
     """A worker that assumes sole use of the store and takes no leases."""
 
-    def make_claims(self, run: str) -> NoClaims:  # type: ignore[override]
-        """Return claims that do nothing."""
-        return NoClaims()
+    def __init__(self, *given: Any, **more: Any) -> None:  # noqa: ANN401 -- as of a worker
+        super().__init__(*given, **more)
+        self._claims_of = lambda _run: NoClaims()  # type: ignore[assignment]
 
 
-def _run(worker: Worker, attempts: Sequence[Attempt], events: list[Event]) -> None:
-    events.extend(worker.events(attempts))
+def _run(worker: Worker, jobs: Sequence[Job], events: list[Event]) -> None:
+    for job in jobs:
+        events.extend(worker.train(job))
+    events.extend(worker.flush())
 
 
 def in_process(folder: Path, count: int) -> tuple[float, float, float]:
@@ -167,7 +168,7 @@ def in_process(folder: Path, count: int) -> tuple[float, float, float]:
     for turn in (jobs[start : start + TURN] for start in range(0, count, TURN)):
         for worker, taken in zip(workers, times, strict=False):
             events = list[Event]()
-            run = partial(_run, worker, worker.attempts(turn), events)
+            run = partial(_run, worker, turn, events)
             taken.append(_milliseconds(run) / len(turn))
             ended = [each.status for each in events if isinstance(each, Ended)]
             assert ended == ["done"] * len(turn), "an empty trial has failed"
@@ -217,8 +218,8 @@ def fsyncs(count: int, folder: Path) -> float:
 def on_ray(count: int, folder: Path) -> float:
     """Return the milliseconds per trial of a study on Ray, from the first to the last event."""
     clock = EventClock()
-    run_cohorts(
-        GridCohorts(make_jobs(count)), Store(folder), Machine(), clock, Stop(), make_training=NoOpTraining
+    train_on_ray(
+        GridTrials(make_jobs(count)), Store(folder), Machine(), clock, Stop(), make_training=NoOpTraining
     )
     return 1e3 * (clock.times[-1] - clock.times[0]) / count
 
@@ -274,7 +275,7 @@ def main() -> None:
         ray = on_ray(count, folder / "ray")
         bare = bare_tune(max(count // 8, 20), folder / "bare")
     print(f"a no-op trial, {count} of them, on {os.cpu_count()} cores")
-    print(f"  inside a cohort            {alone:7.2f} ms   of which the disk's syncs {disk:.2f} ms")
+    print(f"  in one process             {alone:7.2f} ms   of which the disk's syncs {disk:.2f} ms")
     print(f"  without leases             {free:7.2f} ms   {alone / free:.2f} × as long with leases")
     print(f"  the bare write of its row  {write:7.2f} ms   {alone / write:.2f} × as long for the whole trial")
     print(
@@ -284,7 +285,7 @@ def main() -> None:
     share = beat / every_s / 10
     print(f"  its heartbeat              {beat:7.3f} ms   every {every_s:.0f} s, {share:.5f} % of the time")
     print(f"  on Ray, in total           {ray:7.2f} ms   with the start of workers")
-    print(f"  bare Ray Tune, reused      {bare:7.2f} ms   {bare / alone:.0f} × a trial inside a cohort")
+    print(f"  bare Ray Tune, reused      {bare:7.2f} ms   {bare / alone:.0f} × a trial in one process")
 
 
 if __name__ == "__main__":

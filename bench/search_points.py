@@ -84,20 +84,18 @@ def search(study: Study, store: Store) -> tuple[float, float]:
     """Return the seconds per point, and the seconds until the first point."""
     begun = time.process_time()
     asked = Search(study, store, "bench", NOBODY)
-    cohort = asked.next_cohort()
+    job = asked.next_job()
     first = time.process_time() - begun
     seconds = 0.0
     for number in range(1, TIMED + 1):
-        assert cohort is not None, "a space of infinitely many points"
-        name, jobs = cohort
-        for job in jobs:
-            found = outcome(job.trial, job.attempt)
-            store.write(found.trial, found.metrics)
+        assert job is not None, "a space of infinitely many points"
+        found = outcome(job.trial, job.attempt)
+        store.write(found.trial, found.metrics)
         begun = time.process_time()
-        asked.cohort_ended(name, completed=True)
+        asked.job_ended(job, paused=False)
         if number % ENDED_BETWEEN_LOOKS == 0:
             store.upkeep.merge_ended(study.name, at_least=MERGED_TOGETHER)
-        cohort = asked.next_cohort()
+        job = asked.next_job()
         seconds += time.process_time() - begun
     return seconds / TIMED, first
 

@@ -51,6 +51,14 @@ class EpochFinished:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Paused:
+    """Event: a trial of a search pauses after an epoch, until the scheduler has compared its point."""
+
+    trial: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
     """Event: a trial has ended, its outcome is stored, and `reason` says why it is not "done"."""
 
@@ -95,7 +103,7 @@ class ClaimedElsewhere:
     pid: int = 0
 
 
-Event = Started | EpochFinished | Ended | MachineFailed | ClaimedElsewhere
+Event = Started | EpochFinished | Paused | Ended | MachineFailed | ClaimedElsewhere
 
 
 class Listener:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from textwrap import shorten
+from typing import Any
 from uuid import uuid4
 
 from ...errors import argument_fault, check_arguments, hint, number_fault, texts_fault
@@ -52,7 +53,6 @@ from ..trial.failures import MachineError, check_gpu, check_row_writer, lost_gpu
 from ..trial.outcome import Job
 from ..trial.resumable_attempt import claimed_elsewhere
 from ..trial.training_parts import check_watched
-from .cohorts import CohortSource, GridCohorts
 from .preflight import (
     check_bits_per_byte,
     check_device,
@@ -62,6 +62,7 @@ from .preflight import (
     prepare_corpora,
     rehearse_plugins,
 )
+from .trial_source import GridTrials, TrialSource
 from .worker import run_local
 
 MAX_NAMED_WIDTH = 100
@@ -76,7 +77,7 @@ class Summary:
     """Counts of a study's trials after a run.
 
     `done`, `failed` and `pruned` count the stored trials, `ran` those of this run, and `left` those still to
-    train. `given_up` has the reasons for abandoned cohorts, whose workers died too often. `stop_reason` is
+    train. `given_up` has the reasons for abandoned trials, whose workers died too often. `stop_reason` is
     set if `max_failures` ended the run, and `stop_signal` if a signal did, such as SIGINT (Ctrl-C).
     """
 
@@ -96,7 +97,7 @@ class Summary:
 
     @property
     def is_cut_short(self) -> bool:
-        """Return whether the run ended early: by a stop, by too many failures, or with abandoned cohorts."""
+        """Return whether the run ended early: by a stop, by too many failures, or with abandoned trials."""
         return self.stopped or bool(self.given_up) or self.stop_reason is not None
 
 
@@ -109,6 +110,7 @@ class RunArguments:
     max_failures: int | None = None
     retry_failed: bool = False
     trial_ids: Collection[str] | None = None
+    callbacks: Sequence[Any] = ()
 
 
 def run_study(
@@ -122,6 +124,7 @@ def run_study(
     max_failures: int | None = None,
     retry_failed: bool = False,
     trial_ids: Collection[str] | None = None,
+    callbacks: Sequence[Any] = (),
 ) -> Summary:
     """Train the missing trials of a study.
 
@@ -129,6 +132,10 @@ def run_study(
     (False). By default a grid trains here if its missing trials are so short that starting Ray is not worth
     it; the results are the same. `trial_ids` restricts a grid to these trials. The run ends once
     `max_failures` trials have failed in it. Without a `listener`, a notebook shows the progress.
+
+    Each trial is also a trial of Ray Tune. `callbacks` are Tune's own, `ray.tune.Callback`, and are called in
+    this process; with them, the trials train on Ray. A callback's exception ends the run after its trials are
+    stored, and is raised here.
 
     Ctrl-C, SIGTERM and a closed terminal (SIGHUP) end the run cleanly: all steps so far are stored, and the
     same call resumes each trial from its last checkpoint. Then the signal goes to the program's own handler:
@@ -164,6 +171,7 @@ def run_study(
         number_fault("max_failures", max_failures, least=1, optional=True),
         argument_fault("retry_failed", retry_failed, bool, "True or False"),
         None if trial_ids is None else texts_fault("trial_ids", trial_ids, "[study.trials[0].id]"),
+        callbacks_fault(callbacks, local=local),
     )
     store = open_store(store)
     check_arguments(_trials_fault(study, trial_ids))
@@ -173,6 +181,7 @@ def run_study(
         max_failures=max_failures,
         retry_failed=retry_failed,
         trial_ids=trial_ids,
+        callbacks=tuple(callbacks),
     )
     summary = run_until_stopped(study, store, machine, listener, arguments)
     if summary.stop_signal is not None:
@@ -180,6 +189,22 @@ def run_study(
         sys.stderr.flush()
         signal.raise_signal(summary.stop_signal)
     return summary
+
+
+def callbacks_fault(callbacks: Sequence[Any], *, local: bool | None) -> str | None:
+    """Return an error message for values that are not callbacks of Ray Tune, else None."""
+    if not isinstance(callbacks, Sequence):
+        return f"callbacks: expected a list of ray.tune.Callback, got {type(callbacks).__name__}"
+    if not callbacks:
+        return None
+    if local:
+        return (
+            "callbacks: they are called by Ray Tune, which local=True does not start: leave out one of them"
+        )
+    from ray import tune  # noqa: PLC0415 -- loads slowly
+
+    others = [type(each).__name__ for each in callbacks if not isinstance(each, tune.Callback)]
+    return f"callbacks: expected objects of ray.tune.Callback, got {listed(others)}" if others else None
 
 
 def _trials_fault(study: Study, trial_ids: Collection[str] | None) -> str | None:
@@ -223,7 +248,7 @@ def run_until_stopped(
     settings = [trial.settings for trial in missing]
     if search is None and machine.address is None:
         check_memory(study, missing)
-    local = _here_if_inline(settings, machine, local=arguments.local)
+    local = _here_if_inline(settings, machine, local=False if arguments.callbacks else arguments.local)
     _prepare(study, settings, machine)
     if local is None:
         local = search is None and _is_short(study, store, machine, listener, jobs[: arguments.max_trials])
@@ -359,10 +384,9 @@ def _missing_jobs(study: Study, store: Store, run_id: str, arguments: RunArgumen
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """The training of a study's missing trials. Methods return the reasons why cohorts were abandoned.
+    """The training of a study's missing trials. Methods return the reasons why trials were abandoned.
 
-    A cohort is a group of trials. `settings` are those of all missing trials, and `listener` informs the
-    `counter`, too.
+    `settings` are those of all missing trials, and `listener` informs the `counter`, too.
     """
 
     study: Study
@@ -374,16 +398,24 @@ class _Run:
     run_id: str
     settings: Sequence[TrialSettings]
 
-    def _run_cohorts(self, source: CohortSource) -> list[str]:
+    def _train(self, source: TrialSource) -> list[str]:
         study, store, machine, stop = self.study, self.store, self.machine, self.counter.stop
-        metric = study.search.settings.objectives[0].name if study.search else None
         if self.arguments.local:
-            run_local(source, store, machine, self.listener, stop, metric=metric)
+            run_local(source, store, machine, self.listener, stop)
             return []
-        from .ray_cluster import run_cohorts  # noqa: PLC0415 -- Ray is loaded only where it runs
+        from .ray_cluster import train_on_ray  # noqa: PLC0415 -- Ray is loaded only where it runs
 
         held = [as_long_as_data(each, study.own_corpus) for each in self.settings]
-        return run_cohorts(source, store, machine, self.listener, stop, settings=held, metric=metric)
+        return train_on_ray(
+            source,
+            store,
+            machine,
+            self.listener,
+            stop,
+            study=study.name,
+            settings=held,
+            callbacks=self.arguments.callbacks,
+        )
 
     def train_grid(self, free: list[Job]) -> list[str]:
         """Train the trials of a grid, at most `max_trials`."""
@@ -393,7 +425,7 @@ class _Run:
         while free and left > 0 and not self.counter.stop.requested:
             now, free = free[:left], free[left:]
             self.listener.on_planned([job.trial for job in now])
-            given_up += self._run_cohorts(GridCohorts(now))
+            given_up += self._train(GridTrials(now))
             taken_now = self.counter.pop_claimed_elsewhere()
             # trials that other drivers have taken do not count against `max_trials`
             left -= len(now) - len(taken_now)
@@ -422,7 +454,7 @@ class _Run:
                 gone=gone,
             )
             if source.has_next():  # otherwise no worker starts
-                given_up += self._run_cohorts(source)
+                given_up += self._train(source)
             taken_now = self.counter.pop_claimed_elsewhere()
             if not taken_now or self.counter.ended.total() == max_trials:
                 return given_up

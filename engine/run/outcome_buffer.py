@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 
 from ...storage import Store
 from ..core.events import Ended, Event, MachineFailed
-from ..core.process import StoppedMidway
 from ..trial.failures import MachineError, storing
 from ..trial.resumable_attempt import Attempt
 
@@ -38,21 +37,19 @@ class OutcomeBuffer:
             self._flush()
 
     def stored(self, events: Iterator[Event]) -> Iterator[Event]:
-        """Yield these events, a machine failure as the last; delay ends of trials that are not stored yet."""
-        try:
-            for event in events:
-                if isinstance(event, Ended) and event.trial in self._attempts:
-                    self._waiting[event.trial] = event
-                else:
-                    yield event
-                for stored in self._tell(self.flush_if_due):
-                    yield stored
-                    if isinstance(stored, MachineFailed):
-                        return
-        except StoppedMidway:
-            yield from self.flush()
-            raise
-        yield from self.flush()
+        """Yield these events, a machine failure as the last; delay ends of trials that are not stored yet.
+
+        A caller that has no more events calls `flush`.
+        """
+        for event in events:
+            if isinstance(event, Ended) and event.trial in self._attempts:
+                self._waiting[event.trial] = event
+            else:
+                yield event
+            for stored in self._tell(self.flush_if_due):
+                yield stored
+                if isinstance(stored, MachineFailed):
+                    return
 
     def flush(self) -> list[Event]:
         """Store all buffered outcomes, and return their events."""

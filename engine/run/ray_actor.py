@@ -1,18 +1,16 @@
-"""Worker of a run on Ray: an actor that trains one cohort (group of trials) after another."""
+"""Worker of a run on Ray: an actor that trains one trial after another."""
 
 from __future__ import annotations
 
 import faulthandler
 import logging
 import os
-import pickle
 import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
-from math import nan
 from types import FrameType
 from typing import Any
 
@@ -20,20 +18,21 @@ import ray
 from ray import tune
 
 from ...plugins import PluginFile, load_plugin_files
-from ..core.events import MachineFailed
+from ..core.events import Ended, EpochFinished, Event, MachineFailed, Paused
 from ..core.process import StoppedMidway, stop_soon
 from ..core.resources import Machine
 from ..trial.failures import MachineError, lost_gpu
-from ..trial.resumable_attempt import Attempt, TrainingFactory
+from ..trial.outcome import Job
+from ..trial.resumable_attempt import TrainingFactory
 from .cluster_nodes import StorePlace
 from .ray_connection import Code, code_fault, look_at_code
-from .worker import Worker, collect
+from .worker import Worker
 
 REPORT_S = 0.5
-"""The seconds between two reports of a worker; in a search it reports after each epoch."""
+"""The seconds between two reports of a worker; each trial's end is reported at once."""
 
-COMPLETED = "whole"
-"""The key of a result that marks a cohort as completed; Tune's "done" also marks cohorts that it stops."""
+JOB = "activemem"
+"""The key of Tune's configuration of a trial that has what a worker needs, as text."""
 
 
 LOOK_S = 0.5
@@ -67,96 +66,106 @@ def share_cores(machine: Machine) -> None:
         os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(machine.threads))
 
 
-class CohortActor(tune.Trainable):
-    """The Ray actor of a worker, which trains cohorts (groups of trials), each a single trial to Ray Tune."""
+class TrialActor(tune.Trainable):
+    """The Ray actor of a worker, which trains one trial after the other. Each is a trial of Ray Tune, too.
 
-    def setup(  # pyright: ignore[reportIncompatibleMethodOverride] -- with_parameters adds what `run_cohorts` gives
-        self,
-        config: dict[str, Any],
-        *,
-        place: StorePlace,
-        machine: Machine,
-        make_training: TrainingFactory,
-        metric: str | None,
-        plugins: tuple[PluginFile, ...],
-        run: str,
-        code: Code,
-    ) -> None:
-        """Prepare the worker process, and start its first cohort (group of trials).
+    `worker_class` returns a subclass for one run, whose name is shown by Ray's dashboard.
+    """
 
-        If a metric is given, the trials of a cohort advance in lockstep, and each epoch is reported to Tune.
+    place: StorePlace
+    machine: Machine
+    make_training: TrainingFactory
+    plugins: tuple[PluginFile, ...]
+    run: str
+    code: Code
+
+    @classmethod
+    def default_resource_request(cls, config: dict[str, Any]) -> tune.PlacementGroupFactory:
+        """Return the CPUs and GPUs of one worker."""
+        assert cls.machine.gpus != "auto", "`auto` has been replaced by a number"
+        return tune.PlacementGroupFactory([{"CPU": cls.machine.cpus, "GPU": cls.machine.gpus}])
+
+    def setup(self, config: dict[str, Any]) -> None:
+        """Prepare the worker process, and start its first trial.
+
         An error becomes the first result: if it were raised here, Tune would retry for minutes.
         """
-        share_cores(machine)
+        share_cores(self.machine)
         logging.getLogger("ray").setLevel(logging.ERROR)
         faulthandler.disable()  # otherwise a trial could not write crash reports to its own file
-        self._metric = metric
-        self._attempts: list[Attempt] = []
+        self._events: Generator[Event] | None = None
         self._broken: str | None = None
-        self._leaving = _LeaveWatcher(run)
+        self._leaving = _LeaveWatcher(self.run)
         try:
-            if (fault := code_fault(code, look_at_code())) is not None:
+            if (fault := code_fault(self.code, look_at_code())) is not None:
                 raise MachineError(fault)
-            load_plugin_files(plugins)
-            self._worker = Worker(place.open(), machine, make_training)
+            load_plugin_files(self.plugins)
+            self._worker = Worker(self.place.open(), self.machine, type(self).make_training)
             self.reset_config(config)
         except Exception as error:  # noqa: BLE001 -- no trial has begun, whatever the error
             what = " ".join(f"{type(error).__name__}: {error}".split())
             self._broken = f"a worker on {socket.gethostname()} cannot begin: {what}"
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
-        """Start the next cohort in the same process."""
+        """Start the next trial in the same process."""
         self.cleanup()
-        self._attempts = self._worker.attempts(pickle.loads(new_config["tasks"]))
-        self._events = self._worker.events(self._attempts)
-        self._in_step = self._worker.in_step(self._attempts)
+        self._events = self._worker.train(Job.from_json(new_config[JOB]))
         return True
 
     def cleanup(self) -> None:
-        """Release the claims of trials that have not ended. Tune calls this before it ends the actor."""
-        for attempt in self._attempts:
-            attempt.release()
-        if self._attempts:
+        """Save an unfinished trial, and release its claim. Tune calls this before it ends the actor."""
+        if self._events is not None:
+            self._events.close()
             self._worker.flush()
+            self._events = None
 
     def step(self) -> dict[str, Any]:
-        """Train the current cohort for some time, and return the events. In a search, this is one epoch."""
-        unfinished = {"events": [], "done": True, COMPLETED: False}
-        unfinished |= {} if self._metric is None else {"epoch": 0, self._metric: nan}
+        """Train the current trial for some time; return the new events, and the metrics of its last epoch."""
         if self._broken is not None:
-            return unfinished | {"events": [MachineFailed(reason=self._broken)]}
+            return {"events": [MachineFailed(reason=self._broken)], "done": True}
         if (lost := lost_gpu()) is not None:
             self.cleanup()
             raise _WorkerLeavesError(lost)
         try:
             with self._leaving.stopping_on_sigterm():
-                found = self._work()
-            if lost_gpu() is None:
-                return found
-            # this worker is about to end, and Tune continues its cohort
-            events = [event for event in found["events"] if not isinstance(event, MachineFailed)]
-            return found | {"events": events, "done": False, COMPLETED: False}
+                events, has_ended = self._collect()
         except StoppedMidway:
             self.cleanup()
             if self._leaving.is_preempted:
                 raise _WorkerLeavesError(f"the node of {socket.gethostname()} is being preempted") from None
-            return unfinished
+            return {"events": [], "done": True}
+        if lost_gpu() is not None:  # this worker is about to end, and another one continues the trial
+            events, has_ended = [each for each in events if not isinstance(each, MachineFailed)], False
+        found: dict[str, Any] = {}
+        for event in events:
+            match event:
+                case EpochFinished():
+                    found |= {**event.metrics, "epoch": event.epoch}
+                case Ended():
+                    found |= {**event.metrics, "status": event.status}
+                case _:
+                    pass
+        return {**found, "events": events, "done": has_ended}
 
-    def _work(self) -> dict[str, Any]:
-        if self._metric is None:
-            events = collect(self._events, REPORT_S)
-            return {"events": events, "done": not events, COMPLETED: not events}
-        events = self._in_step.advance()
-        return {
-            "events": events,
-            "done": self._in_step.ended,
-            COMPLETED: self._in_step.ended,
-            "epoch": self._in_step.epoch,
-            self._metric: self._in_step.mean_metric(self._metric),
-        }
+    def _collect(self) -> tuple[list[Event], bool]:
+        """Return the events of about `REPORT_S` seconds, and whether the trial has ended or paused."""
+        assert self._events is not None, "a trial has begun"
+        deadline, taken = time.monotonic() + REPORT_S, list[Event]()
+        for event in self._events:
+            taken.append(event)
+            if time.monotonic() >= deadline and not isinstance(event, Ended | Paused):
+                return taken, False
+        return [*taken, *self._worker.flush()], True
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
         """Do nothing: trials keep their own checkpoints in the store."""
+
+
+def worker_class(name: str, **given: object) -> type[TrialActor]:
+    """Return the actor class of one run, with this name, and with the attributes of `TrialActor`."""
+    # a function as an attribute would become a method
+    given["make_training"] = staticmethod(given["make_training"])  # pyright: ignore[reportArgumentType]
+    return type(name, (TrialActor,), {**given, "__qualname__": name})
 
 
 class _LeaveWatcher:

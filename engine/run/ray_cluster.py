@@ -1,14 +1,14 @@
-"""Training of cohorts (groups of trials) on Ray.
+"""Training on Ray: each trial is a trial of Ray Tune.
 
-Ray Tune gives cohorts to actors, and each actor trains many. The actors write results to the store
-themselves. No state of this module is needed after a crash: the next driver finds the missing trials in the
-store.
+Tune gives trials to actors, and each actor trains many. The actors write results to the store themselves. No
+state of this module is needed after a crash: the next driver finds the missing trials in the store.
 """
 
 from __future__ import annotations
 
 import logging
 import pickle
+import re
 import tempfile
 import time
 import uuid
@@ -31,8 +31,7 @@ from ...plugins import loaded_files
 from ...storage import Store
 from ...storage.rows import KEY_COLUMNS, has_trial, row_values
 from ...studies.schema.settings import TrialSettings
-from ...studies.text.units import plural
-from ..core.events import ClaimedElsewhere, Ended, Event, Listener
+from ..core.events import ClaimedElsewhere, Ended, Event, Listener, Paused
 from ..core.process import StartAborted, Stop, stopped_by_signals
 from ..core.resources import Machine, has_gpu
 from ..trial.checkpoints import record_stops
@@ -41,14 +40,22 @@ from ..trial.outcome import Job
 from ..trial.resumable_attempt import TrainingFactory
 from ..trial.training import Training
 from .cluster_nodes import fit_to_cluster, located
-from .cohorts import CohortSource
-from .ray_actor import COMPLETED, CohortActor, request_stop
+from .ray_actor import JOB, request_stop, worker_class
 from .ray_connection import check_workers_here, connected, look_at_code
+from .trial_source import TrialSource
 
 _log = logging.getLogger(__name__)
 
-MAX_COHORT_LOSSES = 12
-"""How often a cohort that has lost its worker gets another one; each trial counts its own deaths, too."""
+MAX_WORKER_LOSSES = 12
+"""How often a trial that has lost its worker gets another one; a trial fails after fewer deaths."""
+
+READY = 2
+"""The number of trials that are handed to Tune before a worker is free."""
+
+MAX_NAME = 60
+"""The number of characters of a trial's levels in its name in Tune."""
+
+_NOT_IN_NAMES = re.compile(r"[^\w.,=+-]+", re.ASCII)
 
 COUNTED_S = 2.0
 """The interval at which the workers that fit the cluster are counted, in seconds."""
@@ -65,26 +72,25 @@ class _NeverPickled:
 
 
 @dataclass(slots=True)
-class _Cohort:
-    """A cohort that Tune has received. `losses` counts how often it has lost its worker."""
+class _HandedOut:
+    """A trial that Tune has received. `losses` counts how often it has lost its worker."""
 
-    name: str
-    jobs: list[Job]
+    job: Job
     losses: int = 0
 
 
-class CohortSearcher(_NeverPickled, Searcher):
-    """Search algorithm for Ray Tune that proposes cohorts: trials that train together.
+class TrialSearcher(_NeverPickled, Searcher):
+    """Search algorithm for Ray Tune that suggests the trials of a grid or a search, one by one.
 
-    The cohorts come from a grid or a search. The searcher also reports the end of each cohort to the source.
-    A cohort that has lost its worker is handed out again, as another trial of Tune: Tune's own retries give
-    up a cohort whose reused worker is lost before it begins the cohort. `errors` has one line for each cohort
-    that has lost too many workers.
+    Tune's configuration of a trial has the levels of its factors. The searcher also tells the source which
+    trials have ended. A trial that has lost its worker is suggested again, as another trial of Tune: Tune's
+    own retries give up a trial whose reused worker is lost before it begins the trial. `errors` has one line
+    for each trial that has lost too many workers.
     """
 
     def __init__(
         self,
-        source: CohortSource,
+        source: TrialSource,
         stop: Stop,
         listener: Listener,
         count_workers: Callable[[], int] = lambda: 1,
@@ -92,72 +98,71 @@ class CohortSearcher(_NeverPickled, Searcher):
         super().__init__()
         self._count_workers, self._workers, self._counted_at = count_workers, 1, -COUNTED_S
         self._source, self._stop, self._listener = source, stop, listener
-        self._cohorts: dict[str, _Cohort] = {}
-        self._lost = deque[_Cohort]()
-        self._is_dry = False  # the source has had no cohort since the last end of one
+        self._running: dict[str, _HandedOut] = {}  # by their ids in Ray Tune
+        self._lost = deque[_HandedOut]()
+        self._is_dry = False  # the source has had no trial since the last end of one
         self.errors: list[str] = []
         self.handed_out: dict[str, Job] = {}  # jobs that have not been reported as ended, by trial
 
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
-        """Return the configuration of the next cohort, or Tune's end marker.
+        """Return the configuration of the next trial, or Tune's end marker.
 
-        Return None if Tune must ask again later. One cohort more than there are workers is always ready, for
-        the first worker that is free.
+        Return None if Tune must ask again later. A worker that becomes free finds a trial that is ready:
+        there are always `READY` more than there are workers.
         """
         if self._stop.requested:
             return _FINISHED
         if (now := time.monotonic()) - self._counted_at >= COUNTED_S:
             self._workers, self._counted_at = self._count_workers(), now
         if self._lost:
-            cohort = self._lost.popleft()
-        elif len(self._cohorts) > self._workers:
+            handed_out = self._lost.popleft()
+        elif len(self._running) >= self._workers + READY:
             return None
-        elif (found := self._next_of_source()) is not None:
-            cohort = _Cohort(*found)
+        elif (job := self._next_of_source()) is not None:
+            handed_out = _HandedOut(job)
         else:
-            # a cohort that still runs may lose its worker, and Tune does not ask again after the end marker
-            return None if self._cohorts or self._source.may_have_more() else _FINISHED
-        self._cohorts[trial_id] = cohort
-        self.handed_out |= {job.trial.id: job for job in cohort.jobs}
-        return {"tasks": pickle.dumps(cohort.jobs)}  # workers load them after the plug-ins that they need
+            # a trial that still runs may lose its worker, and Tune does not ask again after the end marker
+            return None if self._running or self._source.may_have_more() else _FINISHED
+        self._running[trial_id] = handed_out
+        trial = handed_out.job.trial
+        self.handed_out[trial.id] = handed_out.job
+        return {**trial.levels, "seed": trial.settings.seed, JOB: handed_out.job.to_json()}
 
-    def _next_of_source(self) -> tuple[str, list[Job]] | None:
-        # Tune asks often, so do not ask a source without more cohorts
+    def _next_of_source(self) -> Job | None:
+        # Tune asks often, so do not ask a source without more trials
         if self._is_dry and not self._source.may_have_more():
             return None
-        found = self._source.next_cohort(self._workers)
+        found = self._source.next_job(self._workers)
         self._is_dry = found is None
         return found
-
-    def should_prune(self, trial_id: str, epoch: int, value: float) -> bool:
-        """Return whether to prune a cohort after this epoch. `trial_id` is the cohort's id in Ray Tune."""
-        return self._source.should_prune(self._cohorts[trial_id].name, epoch, value)
 
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
-        """Report to the source that a cohort has ended, unless it has lost its worker."""
+        """Tell the source that a trial has ended or paused, unless it has lost its worker."""
         if not error:  # otherwise Tune calls `on_trial_error` of its callbacks next
-            self._end(self._cohorts.pop(trial_id), completed=bool((result or {}).get(COMPLETED)))
+            events = (result or {}).get("events", ())
+            paused = any(isinstance(event, Paused) for event in events)
+            self._end(self._running.pop(trial_id).job, paused=paused)
 
-    def trials_of(self, trial_id: str) -> list[str]:
-        """Return the ids of the trials in a cohort. `trial_id` is the cohort's id in Ray Tune."""
-        return [job.trial.id for job in self._cohorts[trial_id].jobs]
+    def job_of(self, trial_id: str) -> Job:
+        """Return the job of a running trial, given its id in Ray Tune."""
+        return self._running[trial_id].job
 
     def worker_lost(self, trial_id: str, reason: str) -> None:
-        """Hand out a cohort again after it has lost its worker. After too many losses, give it up."""
-        cohort = self._cohorts.pop(trial_id)
-        cohort.losses += 1
-        if cohort.losses <= MAX_COHORT_LOSSES:
-            self._lost.append(cohort)
+        """Suggest a trial again after it has lost its worker. After too many losses, give it up."""
+        lost = self._running.pop(trial_id)
+        lost.losses += 1
+        if lost.losses <= MAX_WORKER_LOSSES:
+            self._lost.append(lost)
             return
         self.errors.append(reason)
-        self._end(cohort, completed=True)  # otherwise it would be stored as pruned
+        self._end(lost.job, paused=False)
 
-    def _end(self, cohort: _Cohort, *, completed: bool) -> None:
+    def _end(self, job: Job, *, paused: bool) -> None:
         self._is_dry = False
         if not self._stop.requested:
-            for event in self._source.cohort_ended(cohort.name, completed=completed):
+            for event in self._source.job_ended(job, paused=paused):
                 self.tell(event)
 
     def tell(self, event: Event) -> None:
@@ -176,7 +181,7 @@ class CohortSearcher(_NeverPickled, Searcher):
 class EventCallback(_NeverPickled, tune.Callback):
     """Callback of Ray Tune that passes the events of workers on to the searcher's listener."""
 
-    def __init__(self, searcher: CohortSearcher, store: Store) -> None:
+    def __init__(self, searcher: TrialSearcher, store: Store) -> None:
         self._searcher, self._store = searcher, store
 
     def on_trial_result(
@@ -203,16 +208,16 @@ class EventCallback(_NeverPickled, tune.Callback):
     def on_trial_error(
         self, iteration: int, trials: list[TuneTrial], trial: TuneTrial, **info: object
     ) -> None:
-        """Let another worker continue a cohort whose worker was lost.
+        """Let another worker continue a trial whose worker was lost.
 
-        Its trials do not count the loss of a node as a death.
+        The loss of a node does not count as a death.
         """
         assert trial.pickled_error_file is not None, "Tune has just written it"
         error = pickle.loads(Path(trial.pickled_error_file).read_bytes())
         if _is_loss_of_node(error):
-            lost = self._searcher.trials_of(trial.trial_id)
-            record_stops(self._store, lost)
-            _log.warning("a node is lost; another worker continues %s", plural(len(lost), "trial"))
+            job = self._searcher.job_of(trial.trial_id)
+            record_stops(self._store, [job.trial.id])
+            _log.warning("a node is lost; another worker continues trial %s", job.trial.id)
         self._searcher.worker_lost(trial.trial_id, (str(error).strip() or repr(error)).splitlines()[-1])
 
 
@@ -229,17 +234,13 @@ def _is_loss_of_node(error: BaseException) -> bool:
 
 
 class _Stopper(_NeverPickled, tune.Stopper):
-    """Rule by which Ray Tune stops pruned cohorts and, when the run must stop, all cohorts."""
+    """Rule by which Ray Tune stops all trials when the run must stop."""
 
-    def __init__(self, searcher: CohortSearcher, stop: Stop, metric: str | None, run: str) -> None:
-        self._searcher, self._stop, self._metric = searcher, stop, metric
-        self._run, self._has_signalled = run, False
+    def __init__(self, stop: Stop, run: str) -> None:
+        self._stop, self._run, self._has_signalled = stop, run, False
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        if self._metric is None or result[COMPLETED]:
-            return self._stop.requested
-        prune = self._searcher.should_prune(trial_id, result["epoch"], result[self._metric])
-        return prune or self._stop.requested
+        return self._stop.requested
 
     def stop_all(self) -> bool:
         if self._stop.interrupted and not self._has_signalled:
@@ -248,28 +249,60 @@ class _Stopper(_NeverPickled, tune.Stopper):
         return self._stop.requested
 
 
-def run_cohorts(
-    source: CohortSource,
+class GuardedCallback(_NeverPickled, tune.Callback):
+    """A callback of the user, whose first exception stops the run.
+
+    The running trials are saved first. The exception is then raised in the driver.
+    """
+
+    def __init__(self, callback: tune.Callback, stop: Stop) -> None:
+        self._callback, self._stop = callback, stop
+        self.error: Exception | None = None
+
+    def _call(self, hook: str, *given: object, **more: object) -> None:
+        if self.error is None:
+            try:
+                getattr(self._callback, hook)(*given, **more)
+            except Exception as error:  # noqa: BLE001 -- any code of the user
+                self.error, self._stop.requested = error, True
+
+
+def _guarded(hook: str) -> Callable[..., None]:
+    def call(self: GuardedCallback, *given: object, **more: object) -> None:
+        self._call(hook, *given, **more)  # pyright: ignore[reportPrivateUsage] -- a method of this class
+
+    return call
+
+
+for _hook in vars(tune.Callback):
+    if _hook == "setup" or _hook.startswith("on_"):
+        setattr(GuardedCallback, _hook, _guarded(_hook))
+
+
+def train_on_ray(
+    source: TrialSource,
     store: Store,
     machine: Machine,
     listener: Listener,
     stop: Stop,
     *,
+    study: str = "study",
     settings: Sequence[TrialSettings] = (),
-    metric: str | None = None,
+    callbacks: Sequence[tune.Callback] = (),
     make_training: TrainingFactory = Training.begin,
 ) -> list[str]:
-    """Run all cohorts of a source on Ray.
+    """Train all trials of a source on Ray, where each is a trial of Ray Tune.
 
-    Return one error for each cohort that has lost too many workers. With a metric, each epoch is reported to
-    the source, which may prune the cohort. A stop while Ray starts ends the run at once. Raise NodeError if
-    the cluster at the machine's address has nodes that cannot train trials with these settings.
+    Return one error for each trial that has lost too many workers. `study` names the experiment. `callbacks`
+    are called by Tune in this process; an exception of one stops the run, and is raised once all trials are
+    saved. A stop while Ray starts ends the run at once. Raise NodeError if the cluster at the machine's
+    address has nodes that cannot train trials with these `settings`.
     """
     run, code = uuid.uuid4().hex, look_at_code()
     with ExitStack() as opened:
         try:
             with stopped_by_signals():
-                head = opened.enter_context(connected(machine, listener))
+                head = opened.enter_context(connected(machine, listener, study))
                 place = opened.enter_context(located(store, machine))
                 if machine.address is None:
                     check_workers_here(code)
@@ -278,41 +311,52 @@ def run_cohorts(
                     machine = fit_to_cluster(place, machine, settings, listener)
         except StartAborted:
             return []
-        scratch = opened.enter_context(tempfile.TemporaryDirectory(prefix="activemem-"))
-        actor = tune.with_parameters(
-            CohortActor,
-            place=place,
-            machine=machine,
-            make_training=make_training,
-            metric=metric,
-            plugins=loaded_files(),
-            run=run,
-            code=code,
-        )
-        searcher = CohortSearcher(source, stop, listener, partial(_count_workers, machine))
+        searcher = TrialSearcher(source, stop, listener, partial(_count_workers, machine))
         events = EventCallback(searcher, store)
-        run_config = tune.RunConfig(
-            # Tune's own files are not needed after the run
-            storage_path=scratch,
-            callbacks=[events],
-            stop=_Stopper(searcher, stop, metric, run),
-            # the searcher hands out a cohort again
-            failure_config=tune.FailureConfig(max_failures=0),
-            # trials keep their own checkpoints in the store
-            checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
-            verbose=0,
-        )
-        bundle = {"CPU": machine.cpus, "GPU": _gpus(machine)}
+        guarded = [GuardedCallback(each, stop) for each in callbacks]
         tuner = tune.Tuner(
-            tune.with_resources(actor, tune.PlacementGroupFactory([bundle])),
-            # -1, because the searcher says when no cohort is left
-            tune_config=tune.TuneConfig(search_alg=searcher, num_samples=-1, reuse_actors=True),
-            run_config=run_config,
+            worker_class(
+                f"activemem_{study}",
+                place=place,
+                machine=machine,
+                make_training=make_training,
+                plugins=loaded_files(),
+                run=run,
+                code=code,
+            ),
+            tune_config=tune.TuneConfig(
+                search_alg=searcher,
+                num_samples=-1,  # the searcher says when no trial is left
+                reuse_actors=True,
+                trial_name_creator=_trial_name,
+                trial_dirname_creator=_trial_name,
+            ),
+            run_config=tune.RunConfig(
+                name=study,
+                # Tune's own files are not needed after the run
+                storage_path=opened.enter_context(tempfile.TemporaryDirectory(prefix="activemem-")),
+                callbacks=[events, *guarded],
+                stop=_Stopper(stop, run),
+                # the searcher suggests a lost trial again
+                failure_config=tune.FailureConfig(max_failures=0),
+                # trials keep their own checkpoints in the store
+                checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
+                verbose=0,
+            ),
         )
         head.run(tuner.fit)
         if stop.requested:
             events.tell_unheard_ends()
+        for each in guarded:
+            if each.error is not None:
+                raise each.error
         return searcher.errors
+
+
+def _trial_name(trial: TuneTrial) -> str:
+    """Return a trial's name in Tune's tables and folders: its levels, and its id in Tune."""
+    levels = ",".join(f"{name}={level}" for name, level in trial.config.items() if name != JOB)
+    return f"{_NOT_IN_NAMES.sub('_', levels)[:MAX_NAME]}_{trial.trial_id}"
 
 
 def fit_here(machine: Machine) -> Machine:

@@ -128,11 +128,11 @@ START_S = 300.0
 
 
 @contextmanager
-def connected(machine: Machine, listener: Listener) -> Iterator[HeadWatch]:
+def connected(machine: Machine, listener: Listener, study: str = "") -> Iterator[HeadWatch]:
     """Connect to the cluster at the machine's address, or start a local cluster for this context.
 
-    Raise MachineError if no cluster can be started, and ConnectionError if none answers at the address. Ray
-    replaces the handler of SIGTERM.
+    The metadata of the job in Ray names the `study`. Raise MachineError if no cluster can be started, and
+    ConnectionError if none answers at the address. Ray replaces the handler of SIGTERM.
     """
     for name, value in RAY_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
@@ -141,9 +141,9 @@ def connected(machine: Machine, listener: Listener) -> Iterator[HeadWatch]:
     mine = not ray.is_initialized()
     if mine:
         if machine.address is None:
-            _start(machine, listener)
+            _start(machine, listener, study)
         else:
-            connect(machine.address)
+            connect(machine.address, study)
     head = HeadWatch(ray.get_runtime_context().gcs_address)
     try:
         yield head
@@ -153,7 +153,7 @@ def connected(machine: Machine, listener: Listener) -> Iterator[HeadWatch]:
             ray.shutdown()
 
 
-def connect(address: str) -> None:
+def connect(address: str, study: str = "") -> None:
     """Connect to the cluster at an address; raise ConnectionError if no cluster answers or it refuses.
 
     If there is a token in ~/.ray, `ray start` requires it from every client. With an address Ray sends it
@@ -169,7 +169,9 @@ def connect(address: str) -> None:
     try:
         if ":" in address:  # Ray itself would ask again for two minutes
             GcsClient(address=address)
-        ray.init(address=address, job_config=_job_config(), log_to_driver=False, logging_level=logging.ERROR)
+        ray.init(
+            address=address, job_config=_job_config(study), log_to_driver=False, logging_level=logging.ERROR
+        )
     except (ConnectionError, ray.exceptions.RayError) as error:
         if "token" in str(error).lower():
             raise ConnectionError(refused) from error
@@ -177,7 +179,7 @@ def connect(address: str) -> None:
         raise ConnectionError(f"no Ray cluster answers at {address}: {cause}") from error
 
 
-def _start(machine: Machine, listener: Listener) -> None:
+def _start(machine: Machine, listener: Listener, study: str = "") -> None:
     """Start a cluster on this machine only.
 
     Try again if Ray's own time limits were too short. Raise MachineError with the cause.
@@ -202,7 +204,7 @@ def _start(machine: Machine, listener: Listener) -> None:
             with apart_from_terminal(), _watched_node():
                 ray.init(
                     address="local",
-                    job_config=_job_config(),
+                    job_config=_job_config(study),
                     num_cpus=cpus_here(),
                     # Ray counts the driver's GPUs, but a GPU may be split into instances
                     num_gpus=count_gpus_of_processes() if machine.gpus else 0,
@@ -284,7 +286,7 @@ def _watched_node() -> Iterator[None]:
             del os.environ[name]
 
 
-def _job_config() -> JobConfig:
+def _job_config(study: str) -> JobConfig:
     """Return settings that give Ray's workers this process's module search path.
 
     By default Ray puts the working folder first in the module search path, except for the job of a Ray
@@ -292,7 +294,8 @@ def _job_config() -> JobConfig:
     """
     # Ray inserts one entry after the other at the front, so reverse them; '' would be a worker's own folder
     path = [entry or str(Path.cwd()) for entry in reversed(sys.path)]
-    return JobConfig(_client_job=True, _py_driver_sys_path=path)
+    metadata = {"program": "activemem", **({"study": study} if study else {})}
+    return JobConfig(metadata=metadata, _client_job=True, _py_driver_sys_path=path)
 
 
 class Code(TypedDict):

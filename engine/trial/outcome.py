@@ -8,7 +8,7 @@ import re
 import resource
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
@@ -90,7 +90,8 @@ class Job:
     number that the store did not know when the run was planned. Attempts up to `gone` belong to dead
     processes. `keep_weights` says whether the store gets its trained weights, `keep_checkpoint` whether it
     gets the last state of its training. If the trial has no checkpoint, it continues from the last state of
-    the `earlier` trial, if there is one. Jobs of an earlier `turn` start first.
+    the `earlier` trial, if there is one. Jobs of an earlier `turn` start first. The training pauses after
+    epoch `until`, if given; `is_resumed` says that this run has paused the trial before.
     """
 
     trial: Trial
@@ -101,6 +102,21 @@ class Job:
     keep_checkpoint: bool = False
     earlier: EarlierTrial | None = None
     turn: int = 0
+    until: int | None = None
+    is_resumed: bool = False
+
+    def to_json(self) -> str:
+        """Return the job as text for `from_json`."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        earlier = None if self.earlier is None else asdict(self.earlier)
+        return json.dumps({**values, "trial": self.trial.to_json(), "earlier": earlier})
+
+    @classmethod
+    def from_json(cls, text: str) -> Job:
+        """Read a job that `to_json` wrote. The plug-ins of its trial must be loaded."""
+        record = json.loads(text)
+        earlier = record["earlier"] and EarlierTrial(**record["earlier"])
+        return cls(**{**record, "trial": Trial.from_json(record["trial"]), "earlier": earlier})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from ...storage import AttemptRows, MetricRow, Store
 from ...storage.leases import Lease, LeaseState
 from ...studies.resolve.trial import code_fault
 from ...studies.schema.settings import TrialSettings
-from ..core.events import ClaimedElsewhere, Ended, EpochFinished, Event, MachineFailed, Started
+from ..core.events import ClaimedElsewhere, Ended, EpochFinished, Event, MachineFailed, Paused, Started
 from ..core.process import StoppedMidway, TimeLimitPassed, give_back_memory, interruptible, raise_if_stopped
 from . import failures, outcome
 from .checkpoints import Checkpoint, CheckpointData
@@ -129,10 +129,10 @@ class Attempt:
 
     Each call of `advance` makes one transition and returns its event:
 
-        unclaimed ── claim and start ──► training ── epoch ──► training ── end ──► ended
+        unclaimed ── claim and start ──► training ── epoch ──► training ── end or pause ──► ended
 
     A lease protects the trial meanwhile. If another process has the trial, or takes it over, the attempt ends
-    without an outcome.
+    without an outcome. It also does so after epoch `until` of the job: the trial pauses.
 
     `training` is None before the start and after the end. The rows of an ended trial are its `outcome`, until
     they are stored.
@@ -173,7 +173,7 @@ class Attempt:
         self.outcome: AttemptRows | None = None
         self._totals, self._rows = Totals(), list[MetricRow]()
         self._began = datetime.now(UTC)
-        self._has_started = False  # a Started event has been returned
+        self._has_started = job.is_resumed  # a Started event has been returned
         self._has_died = False  # a process died during this training
         self._saved_at, self._saved_seconds, self._is_unsaved = time.monotonic(), 0.0, False
 
@@ -213,6 +213,8 @@ class Attempt:
                 return self._start()
             if self.training.finished:
                 return self._end("done")
+            if self.job.until is not None and self.training.epoch >= self.job.until:
+                return self._pause(self.training)
             return self._train_epoch(self.training)
         except (Exception, SystemExit, TimeLimitPassed) as error:
             is_own = machine_failure(error) is None  # asked before the process is known to have lost its GPU
@@ -317,6 +319,14 @@ class Attempt:
         give_back_memory()
         return Ended(trial=row.trial, status=status, reason=reason, metrics=final)
 
+    def _pause(self, training: Training) -> Paused | ClaimedElsewhere:
+        """Save the training, and give the trial back so that any worker may continue it."""
+        if self._is_unsaved and not self._save(training):
+            return self.drop()
+        self._checkpoint.record_stop()
+        self.release()
+        return Paused(trial=self.job.trial.id, epoch=training.epoch)
+
     # -- the outcome, once it has ended
 
     def close(self) -> None:
@@ -341,13 +351,6 @@ class Attempt:
         if self._lease is not None and not self.ended:
             self._lease.release()
         self.ended, self.training = True, None
-
-    def leave(self) -> ClaimedElsewhere:
-        """Give up a trial whose search point another process trains; record a clean stop, not a death."""
-        if self.training is not None and not self.ended:
-            self._checkpoint.record_stop()
-        self.release()
-        return ClaimedElsewhere(trial=self.job.trial.id, attempt=self.job.attempt, ended=False)
 
     def drop(self) -> ClaimedElsewhere:
         """Drop the state of a trial that another process has taken over, and its outcome if it has one."""

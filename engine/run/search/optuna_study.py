@@ -32,6 +32,7 @@ from ....studies.catalog.samplers import (
 )
 from ....studies.schema.search import contains, enumerate_points, is_enumerable
 from ....studies.schema.search_settings import SearchSettings
+from ....studies.schema.settings import TrialSettings
 from ....studies.study import Study
 from ....studies.text.strict_model import format_value
 from .samplers.evolution import EvolutionSampler
@@ -125,6 +126,22 @@ def make_pruner(settings: SearchSettings) -> optuna.pruners.BasePruner:
             min_resource=keys["min_fidelity"] or 1, reduction_factor=keys["reduction"]
         )
     return optuna.pruners.MedianPruner() if scheduler.name == "median" else optuna.pruners.NopPruner()
+
+
+def next_comparison(search: SearchSettings, epoch: int, settings: TrialSettings) -> int | None:
+    """Return the next epoch, after `epoch`, at which the scheduler compares search points.
+
+    Return None if it does not compare epochs, or none before the last one.
+    """
+    if not search.compares_epochs:
+        return None
+    scheduler, following = search.scheduler, epoch + 1
+    keys = scheduler.model_dump() if SCHEDULERS[scheduler.name].make is None else {}
+    if "reduction" in keys:
+        following = keys["min_fidelity"] or 1
+        while following <= epoch:
+            following *= keys["reduction"]
+    return following if following < settings.train.epochs else None
 
 
 class PluginPruner(optuna.pruners.BasePruner):
@@ -309,7 +326,7 @@ class OptunaStudy:
     @quiet_optuna()
     def should_prune(self, trial: optuna.Trial, course: Mapping[int, float]) -> bool:
         """Report the metric of each epoch to the scheduler, and return whether it prunes the search point."""
-        gives_up = False
+        gives_up = trial.should_prune()
         for epoch, value in course.items():
             trial.report(value, epoch)
             gives_up = trial.should_prune()

@@ -1,4 +1,4 @@
-"""Search driver, which hands out the trials of each search point as a cohort.
+"""Search driver, which hands out the trials of search points.
 
 The store is the source of truth. A search replays the stored points into Optuna, resumes unfinished points,
 and then asks for new ones. A point is identified by the id of its first trial, so that values that make the
@@ -7,6 +7,9 @@ same model are one point.
 Points leave a search early on rungs of a rising fidelity: asynchronous successive halving (Li et al. 2020,
 Algorithm 2). No point is dropped for good: it may be promoted after more points have ended on its rung. This
 follows from the stored rows alone, so that a search can resume.
+
+A scheduler that compares epochs pauses the trials of a point after the same epoch, and prunes the point or
+lets all of them continue.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import math
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import partial
 from hashlib import sha256
@@ -33,7 +36,8 @@ from ...core.events import ClaimedElsewhere, Event, Listener
 from ...trial.failures import storing
 from ...trial.outcome import Job
 from ...trial.resumable_attempt import store_pruned
-from .optuna_study import OptunaStudy
+from ..trial_source import TrialSource
+from .optuna_study import OptunaStudy, next_comparison
 from .stored_points import BegunPoints, SearchPoint, StoredPoints, mean_course
 
 LOOKS_FOR_TURN = 10
@@ -73,16 +77,23 @@ BEGUN = PointState.RUNNING_HERE, PointState.RUNNING_ELSEWHERE, PointState.ENDED
 class TrackedPoint:
     """A search point on one rung, with its jobs.
 
-    The jobs are the trials of the point that this driver trains. `trial` is Optuna's trial for the point, if
-    Optuna proposed it.
+    The jobs are the trials of the point that this driver trains: those that wait for a worker, run, or have
+    paused. `trial` is Optuna's trial for the point, if Optuna proposed it.
     """
 
     point: SearchPoint
     state: PointState = PointState.PROPOSED
     trial: optuna.Trial | None = None
-    jobs: list[Job] = field(default_factory=list[Job])
+    waiting: list[Job] = field(default_factory=list[Job])
+    running: list[Job] = field(default_factory=list[Job])
+    paused: list[Job] = field(default_factory=list[Job])
     loss: float | None = None
     """the loss by which an ended point is promoted to the next rung; infinite if it cannot be promoted"""
+
+    @property
+    def num_jobs(self) -> int:
+        """Return the number of jobs that have not ended."""
+        return len(self.waiting) + len(self.running) + len(self.paused)
 
 
 class TrackedPoints:
@@ -119,14 +130,16 @@ class TrackedPoints:
         return {trial.id for each in self._points.values() for trial in each.point.trials}
 
 
-class Search:
-    """A search as a source of cohorts.
+class Search(TrialSource):
+    """A search as a source of trials.
 
-    Each cohort has the missing trials of one search point, with rungs those on one rung. Points over the
-    study's budget are skipped. Different drivers may search the same study: the points of all drivers count,
-    and Optuna receives all results. `points` reads those in the store. `gone` maps trials of other drivers to
-    the last attempt whose driver is dead.
+    A search point has a trial for each seed, with rungs on each rung. Points over the study's budget are
+    skipped. Different drivers may search the same study: the points of all drivers count, and Optuna receives
+    all results. `points` reads those in the store. `gone` maps trials of other drivers to the last attempt
+    whose driver is dead.
     """
+
+    needs_results = True
 
     def __init__(
         self,
@@ -145,7 +158,7 @@ class Search:
         self._compares_epochs = self._settings.compares_epochs
         self._listener, self._left = listener, max_trials
         self._gone = gone or {}
-        self._found: tuple[str, list[Job]] | None = None  # a cohort that `has_next` has already found
+        self._found: Job | None = None  # a job that `has_next` has already found
         self._optuna = OptunaStudy(study)
         self._tracked = TrackedPoints()
         self.points = StoredPoints(study, store, retry_failed=retry_failed)
@@ -160,30 +173,56 @@ class Search:
             self.points.copy_fitting()
         self._replay_stored()
 
-    def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
-        """Return the missing trials of the next search point, unfinished points first; None at the end."""
+    def next_job(self, workers: int = 1) -> Job | None:
+        """Return the next trial: of begun points first, then of unfinished and of new ones."""
         if (found := self._found) is not None:
             self._found = None
             return found
-        while self._left is None or self._left > 0:
-            with self._turn():
-                if (tracked := self._next_point()) is None:
-                    return None
-                point, tracked.jobs = tracked.point, self._missing(tracked.point)
-                is_new = point.global_id not in self._tracked.begun()
-                may_resume = point in self._tracked
-                self._tracked.move(tracked, PointState.RUNNING_HERE)
-                if is_new and tracked.jobs:
-                    self._others.begin(tracked.jobs[0].trial)
-            if tracked.jobs and may_resume and self._compares_epochs:
-                self._report(tracked, self.points.begun_course(point))
-            if not tracked.jobs:  # trained by another study
-                self._end(tracked)
-                continue
-            self._left = None if self._left is None else self._left - len(tracked.jobs)
-            self._listener.on_planned([job.trial for job in tracked.jobs])
-            return point.name, tracked.jobs
-        return None
+        while (tracked := self._waiting()) is None:
+            if (self._left is not None and self._left <= 0) or not self._begin_point():
+                return None
+        job = tracked.waiting.pop(0)
+        tracked.running.append(job)
+        return job
+
+    def _waiting(self) -> TrackedPoint | None:
+        """Return the first point of this driver with a trial that waits for a worker."""
+        return next((each for each in self._tracked.of(PointState.RUNNING_HERE) if each.waiting), None)
+
+    def _begin_point(self) -> bool:
+        """Begin or resume the next search point. Return False if there is none."""
+        with self._turn():
+            if (tracked := self._next_point()) is None:
+                return False
+            point, jobs = tracked.point, self._missing(tracked.point)
+            is_new = point.global_id not in self._tracked.begun()
+            may_resume = point in self._tracked
+            self._tracked.move(tracked, PointState.RUNNING_HERE)
+            if is_new and jobs:
+                self._others.begin(jobs[0].trial)
+        if jobs and may_resume and self._compares_epochs:
+            self._report(tracked, self.points.begun_course(point))
+        if not jobs:  # trained by another study
+            self._end(tracked)
+            return True
+        self._left = None if self._left is None else self._left - len(jobs)
+        self._listener.on_planned([job.trial for job in jobs])
+        self._hand_out(tracked, jobs)
+        return True
+
+    def _hand_out(self, tracked: TrackedPoint, jobs: Sequence[Job]) -> None:
+        """Let trials of a point wait for workers, up to the epoch at which the scheduler compares the point.
+
+        After a crash the trials may have reached different epochs. Those that are ahead pause until the
+        others have caught up.
+        """
+        reached = (
+            {job.trial.id: self.points.reached(job.trial) for job in jobs} if self._compares_epochs else {}
+        )
+        until = next_comparison(self._settings, min(reached.values(), default=0), jobs[0].trial.settings)
+        for job in jobs:
+            is_ahead = until is not None and reached[job.trial.id] >= until
+            (tracked.paused if is_ahead else tracked.waiting).append(replace(job, until=until))
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -206,38 +245,49 @@ class Search:
                 turn.release()
 
     def has_next(self) -> bool:
-        """Return whether there is a next cohort. The cohort is kept for the next call of `next_cohort`."""
-        self._found = self.next_cohort()
+        """Return whether there is a trial to train. It is kept for the next call of `next_job`."""
+        self._found = self.next_job()
         return self._found is not None
 
     def may_have_more(self) -> bool:
-        """Return whether a point in training may get a higher rung."""
-        return bool(self._search.rungs.rungs) and bool(self._tracked.of(PointState.RUNNING_HERE))
+        """Return whether a running point may get a higher rung, or its other trials may continue."""
+        can_grow = self._compares_epochs or bool(self._search.rungs.rungs)
+        return can_grow and bool(self._tracked.of(PointState.RUNNING_HERE))
 
-    def should_prune(self, name: str, epoch: int, value: float) -> bool:
-        """Return whether the scheduler prunes a point whose metric has this value after this epoch."""
-        if not self._compares_epochs:
-            return False
-        tracked = self._tracked[name]
-        assert tracked.trial is not None, "the sampler proposed the point"
-        if math.isnan(value) or not epoch:
-            return tracked.trial.should_prune()
-        return self._optuna.should_prune(tracked.trial, {epoch: value})
+    def job_ended(self, job: Job, *, paused: bool) -> list[Event]:
+        """Record that a trial has ended or paused; compare its point, or report its end to Optuna.
 
-    def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
-        """Report the search point of an ended cohort to Optuna; store trials of a pruned one as pruned."""
-        tracked = self._tracked[name]
-        jobs, events = tracked.jobs, list[Event]()
-        if not completed:
+        A trial that has neither ended nor paused belongs to another driver, as does its point then.
+        """
+        (tracked,) = (each for each in self._tracked.of(PointState.RUNNING_HERE) if job in each.running)
+        tracked.running.remove(job)
+        events = list[Event]()
+        if paused:
+            tracked.paused.append(job)
+        else:
             self._stored.refresh()
-            events += [
-                store_pruned(job, self._store, self._reason)
-                for job in jobs
-                if self._stored.last_number(job.trial.id) < job.attempt
-            ]
+            if self._stored.last_number(job.trial.id) < job.attempt:
+                for other in (*tracked.waiting, *tracked.paused):
+                    events.append(ClaimedElsewhere(trial=other.trial.id, attempt=other.attempt, ended=False))
+                tracked.waiting, tracked.paused = [], []
+        if tracked.running or tracked.waiting:
+            return events
+        if tracked.paused and not self._is_pruned(tracked):
+            open_jobs, tracked.paused = tracked.paused, []
+            self._hand_out(tracked, [replace(each, is_resumed=True) for each in open_jobs])
+            return events
+        for each in tracked.paused:
+            events.append(store_pruned(each, self._store, self._reason))
         self._stored.refresh()
         self._end(tracked)
         return events
+
+    def _is_pruned(self, tracked: TrackedPoint) -> bool:
+        """Return whether the scheduler prunes a point, all of whose trials have ended or paused."""
+        assert tracked.trial is not None, "the sampler proposed the point"
+        epoch = max(each.until or 0 for each in tracked.paused)
+        value = self.points.value_at(tracked.point, epoch)
+        return self._optuna.should_prune(tracked.trial, {} if math.isnan(value) else {epoch: value})
 
     def _next_point(self) -> TrackedPoint | None:
         if self._search.rungs.rungs:
@@ -302,7 +352,7 @@ class Search:
 
     @property
     def _is_spent(self) -> bool:
-        running = sum(len(each.jobs) for each in self._tracked.of(PointState.RUNNING_HERE))
+        running = sum(each.num_jobs for each in self._tracked.of(PointState.RUNNING_HERE))
         return budget_exhausted(self._settings.budget, self._others.spent, running)
 
     def _learn_from_others(self) -> None:
@@ -348,7 +398,7 @@ class Search:
             self._report(tracked, mean_course(point, courses))
         end = self.points.end(point)
         self._optuna.tell(point, end, tracked.trial)
-        tracked.trial, tracked.jobs = None, []
+        tracked.trial = None
         if self._search.rungs.rungs and point.values != self._search.baseline:
             counts = end.state == TrialState.COMPLETE and end.keeps_limits
             tracked.loss = self._settings.objectives[0].loss(end.values[0]) if counts else math.inf

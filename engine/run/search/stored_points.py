@@ -169,8 +169,31 @@ class StoredPoints:
                     courses.setdefault(trial, {})[epoch] = value
         return courses
 
+    def reached(self, trial: Trial) -> int:
+        """Return the number of epochs after which an unfinished trial resumes."""
+        note = self._store.files.checkpoint_note(trial.id)
+        return 0 if note is None else note.epoch
+
     def begun_course(self, point: SearchPoint) -> dict[int, float]:
-        """Return the first objective after each epoch of an unfinished point, as the mean over its trials.
+        """Return the first objective after each epoch of an unfinished point, as the mean over its trials."""
+        return mean_course(point, self._begun_courses(point))
+
+    def value_at(self, point: SearchPoint, epoch: int) -> float:
+        """Return the mean of the first objective over the trials of an unfinished point, after this epoch.
+
+        A trial that has ended before counts with its last value. Return NaN if a trial has failed, or has no
+        value yet.
+        """
+        if any(row["status"] == "failed" for row in self.outcomes(point)):
+            return math.nan
+        courses = self._begun_courses(point)
+        reached = [max((each for each in course if each <= epoch), default=0) for course in courses.values()]
+        return fmean(
+            course.get(last, math.nan) for course, last in zip(courses.values(), reached, strict=True)
+        )
+
+    def _begun_courses(self, point: SearchPoint) -> dict[str, dict[int, float]]:
+        """Return the first objective after each epoch, except NaN, of all trials of an unfinished point.
 
         The epochs are those of stored rows, and of the notes beside the checkpoints from which trials resume.
         A note keeps at most 200 epochs: of more, every n-th.
@@ -180,7 +203,7 @@ class StoredPoints:
             if trial.id not in courses and (note := self._store.files.checkpoint_note(trial.id)) is not None:
                 values = note.course.get(self._metric, [])
                 courses[trial.id] = {epoch: value for epoch, value in values if not math.isnan(value)}
-        return mean_course(point, courses)
+        return {trial.id: courses.get(trial.id, {}) for trial in point.trials}
 
     def end(self, point: SearchPoint) -> PointEnd:
         """Return how a search point has ended.

@@ -18,8 +18,8 @@ from activemem.engine import Ended, EpochFinished, Machine, Started, Summary
 from activemem.engine.core.events import NOBODY
 from activemem.engine.core.models import read_model_file
 from activemem.engine.core.process import Stop
-from activemem.engine.run.cohorts import GridCohorts
 from activemem.engine.run.search.conformance import STUDY
+from activemem.engine.run.trial_source import GridTrials
 from activemem.engine.trial.failures import MachineError
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.training import Training
@@ -203,24 +203,26 @@ def test_the_store_remembers_the_study_as_it_was_run(tiny, store, notes):
     assert store.records.latest() == "tiny"
 
 
-def test_one_cohort_more_is_handed_out_than_there_are_workers_which_begin_side_by_side(tiny):
-    from activemem.engine.run.ray_actor import COMPLETED
-    from activemem.engine.run.ray_cluster import CohortSearcher
+def test_a_few_trials_more_are_suggested_than_there_are_workers_which_begin_side_by_side(tiny):
+    from activemem.engine.run.ray_cluster import READY, TrialSearcher
     from activemem.engine.run.ray_connection import RAY_ENVIRONMENT
 
     jobs = [Job(trial=trial, attempt=0, run="run") for trial in load_study(tiny).trials]
-    assert len(jobs) > 3
-    searcher = CohortSearcher(GridCohorts(jobs), Stop(), NOBODY, count_workers=lambda: 2)
-    found = [searcher.suggest(f"cohort {number}") for number in range(4)]
-    assert [each is None for each in found] == [False, False, False, True]
-    searcher.on_trial_complete("cohort 1", {COMPLETED: True})
-    assert searcher.suggest("cohort 3")
-    assert searcher.suggest("cohort 4") is None
+    assert len(jobs) > 2 + READY + 1
+    searcher = TrialSearcher(GridTrials(jobs), Stop(), NOBODY, count_workers=lambda: 2)
+    found = [searcher.suggest(f"{number}") for number in range(2 + READY + 1)]
+    assert [each is None for each in found] == [*[False] * (2 + READY), True]
+    assert {name: found[0][name] for name in ("mixer", "seed")} == {
+        name: jobs[0].trial.levels[name] for name in ("mixer", "seed")
+    }
+    searcher.on_trial_complete("1", {"events": []})
+    assert searcher.suggest("again")
+    assert searcher.suggest("none") is None
     assert int(RAY_ENVIRONMENT["TUNE_MAX_PENDING_TRIALS_PG"]) >= 1000
 
 
 def test_ends_are_told_once_also_those_that_tune_has_not_read(tiny, store, notes):
-    from activemem.engine.run.ray_cluster import CohortSearcher, EventCallback
+    from activemem.engine.run.ray_cluster import EventCallback, TrialSearcher
 
     run(load_study(tiny), store, NOBODY, max_trials=2)
     ended = set(store.trials()["trial"])
@@ -228,13 +230,13 @@ def test_ends_are_told_once_also_those_that_tune_has_not_read(tiny, store, notes
         [Job(trial=one, attempt=0, run="run")] for one in load_study(tiny).trials if one.id in ended
     )
 
-    class Pruning(GridCohorts):
-        def cohort_ended(self, name, *, completed):
+    class Pruning(GridTrials):
+        def job_ended(self, job, *, paused):
             return [Ended(trial=pruned[0].trial.id, status="pruned")]
 
-    searcher = CohortSearcher(Pruning(pruned), Stop(), notes, count_workers=lambda: 1)
-    searcher.suggest("cohort 0")
-    searcher.on_trial_complete("cohort 0", {})
+    searcher = TrialSearcher(Pruning(pruned), Stop(), notes, count_workers=lambda: 1)
+    searcher.suggest("0")
+    searcher.on_trial_complete("0", {})
     searcher.handed_out |= {job.trial.id: job for job in unread}
     EventCallback(searcher, store).tell_unheard_ends()
     told = [(each.trial, each.status) for each in notes.events if isinstance(each, Ended)]
@@ -242,10 +244,10 @@ def test_ends_are_told_once_also_those_that_tune_has_not_read(tiny, store, notes
 
 
 def test_pickles_of_tune_do_not_contain_the_listener(store):
-    from activemem.engine.run.ray_cluster import CohortSearcher, EventCallback
+    from activemem.engine.run.ray_cluster import EventCallback, TrialSearcher
 
     listener = threading.Lock()  # cannot be pickled, as a display on a terminal cannot
-    searcher = CohortSearcher(GridCohorts([]), Stop(), listener)
+    searcher = TrialSearcher(GridTrials([]), Stop(), listener)
     for held in (searcher, EventCallback(searcher, store)):
         assert vars(pickle.loads(pickle.dumps(held))) == {}
 

@@ -15,8 +15,9 @@ import torch
 
 from activemem import StudyResults, load_study, run_study
 from activemem.engine import Ended, EpochFinished, Machine
-from activemem.engine.core.events import ClaimedElsewhere, MachineFailed
+from activemem.engine.core.events import ClaimedElsewhere, MachineFailed, Paused
 from activemem.engine.run import driver
+from activemem.engine.run.search.search import Search
 from activemem.engine.run.worker import Worker
 from activemem.engine.trial.checkpoints import Checkpoint
 from activemem.engine.trial.failures import MAX_WORKER_DEATHS, MachineError
@@ -25,6 +26,7 @@ from activemem.engine.trial.resumable_attempt import Attempt, Claims, store_prun
 from activemem.storage import Store, files, leases
 from activemem.studies.planning.trials_to_run import select_shard
 
+from ...study_texts import study_text
 from ...waiting import wait_for
 from .four_drivers import STUDY, run_four_drivers
 
@@ -152,45 +154,50 @@ def test_a_driver_that_planned_before_another_had_ended_repeats_nothing(tiny, st
     assert set(store.last_numbers().values()) == {0}
 
 
+POINT = study_text(
+    study={"name": "pair", "title": "A point of two seeds"},
+    model={"recipe": "conv(k={k}) >> ff(8)"},
+    task={"name": "addition"},
+    train={"batch_size": 4, "epochs": 2, "steps_per_epoch": 1},
+    factors={"seed": [0, 1]},
+    search={"sampler": "random", "trials": 1, "metric": "loss", "scheduler": "median"},
+    space={"k": "integer(2, 9)"},
+)
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_point_of_a_search_that_another_driver_has_is_left_again_and_again_and_has_not_died(
-    tiny, store, seed
+    store, notes, seed
 ):
-    trials = [trial for trial in load_study(tiny).trials if "sa" in trial.settings.model.recipe][:2]
+    study = load_study(POINT)
+    first = Search(study, store, "first", notes)
+    trials = [first.next_job().trial for _ in range(2)]
+    for trial in trials:
+        Checkpoint(store, trial.id).record_start(trial.to_json(), "first", "0")
     other = Attempt(Job(trial=trials[seed], attempt=0, run="other"), store, CPU)
     other.advance()
-
-    def point():
-        worker = Worker(store, Machine())
-        return worker.in_step(worker.attempts([Job(trial=trial, attempt=0, run="mine") for trial in trials]))
-
-    for _ in range(2 * MAX_WORKER_DEATHS):
-        events = point().advance()
-        assert {event.trial for event in events if isinstance(event, ClaimedElsewhere)} == {
-            each.id for each in trials
-        }
-    begun = store.files.trials_with_checkpoint([trials[1 - seed].id])
-    assert len(begun) == (seed == 1)  # the first of them is begun first
+    for number in range(2 * MAX_WORKER_DEATHS):
+        source, worker, left = Search(study, store, f"mine {number}", notes), Worker(store, Machine()), set()
+        while (job := source.next_job()) is not None:
+            events = [*worker.train(job), *worker.flush()]
+            paused = any(isinstance(event, Paused) for event in events)
+            events += source.job_ended(job, paused=paused)
+            left |= {event.trial for event in events if isinstance(event, ClaimedElsewhere)}
+        assert left >= {trials[seed].id}
+        assert not store.latest_attempts()
     other.release()
-    mine, events = point(), []
-    while not mine.ended:
-        events += mine.advance()
-    assert [event.status for event in events if isinstance(event, Ended)] == ["done", "done"]
+    assert run_study(study, store, Machine(), notes, local=True).done == 2
 
 
-def test_a_point_of_a_search_that_cannot_begin_on_a_full_disk_is_the_machines_failure(
-    tiny, store, monkeypatch
-):
+def test_a_trial_that_cannot_begin_on_a_full_disk_is_the_machines_failure(tiny, store, monkeypatch):
     def claim(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Claims, "claim", claim)
-    jobs = [Job(trial=trial, attempt=0, run="mine") for trial in load_study(tiny).trials[:2]]
-    worker = Worker(store, Machine())
-    events = worker.in_step(worker.attempts(jobs)).advance()
-    assert events == [MachineFailed(reason="No space left on device")]
+    job = Job(trial=load_study(tiny).trials[0], attempt=0, run="mine")
+    assert list(Worker(store, Machine()).train(job)) == [MachineFailed(reason="No space left on device")]
     with pytest.raises(MachineError, match="No space left on device"):
-        store_pruned(jobs[0], store, "given up")
+        store_pruned(job, store, "given up")
 
 
 @pytest.mark.parametrize(("run", "gone"), [("later", 0), ("other", -1)], ids=["another run", "its own run"])

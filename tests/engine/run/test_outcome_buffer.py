@@ -8,9 +8,8 @@ import torch
 
 from activemem.engine import Ended, Machine, Started
 from activemem.engine.core.events import ClaimedElsewhere, MachineFailed
-from activemem.engine.core.process import StoppedMidway
 from activemem.engine.run.outcome_buffer import FLUSH_S, OutcomeBuffer
-from activemem.engine.run.worker import Lockstep, Worker
+from activemem.engine.run.worker import Worker
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.engine.trial.training import Work
@@ -67,6 +66,11 @@ class Held(OutcomeBuffer):
         super().__init__(store, lambda: self.now)
         self.now, self.store = 0.0, store
 
+    def all_stored(self, attempts):
+        """Train one after the other; yield all events, each end once it is stored."""
+        yield from self.stored(sequentially(attempts))
+        yield from self.flush()
+
     def attempts(self, jobs, make_training=Empty):
         return [Attempt(job, self.store, CPU, make_training=make_training, buffer=self) for job in jobs]
 
@@ -77,7 +81,7 @@ def files(root, dataset="trials"):
 
 def test_the_first_outcome_is_stored_at_once_and_each_is_reported_when_it_is_stored(tmp_path, jobs):
     held, told = Held(Store(tmp_path)), []
-    for event in held.stored(sequentially(held.attempts(jobs))):
+    for event in held.all_stored(held.attempts(jobs)):
         if isinstance(event, Ended):
             assert event.trial in Store(tmp_path).latest_attempts()
             assert not (tmp_path / "checkpoints" / event.trial).exists()
@@ -105,20 +109,20 @@ def test_buffered_outcomes_are_stored_between_the_steps_of_a_longer_trial(tmp_pa
 
     held, stored = Held(Store(tmp_path)), []
     attempts = [*held.attempts(jobs[:3]), *held.attempts(jobs[3:4], Long)]
-    assert sum(isinstance(event, Ended) for event in held.stored(sequentially(attempts))) == 4
+    assert sum(isinstance(event, Ended) for event in held.all_stored(attempts)) == 4
     assert stored == [3]
 
 
 def test_a_worker_that_dies_leaves_what_it_held_to_be_trained_again_and_then_it_does_not_wait(tmp_path, jobs):
     held = Held(Store(tmp_path))
-    events = held.stored(sequentially(held.attempts(jobs[:3])))
+    events = held.all_stored(held.attempts(jobs[:3]))
     for _ in range(4):  # the second has ended and waits, the third has started
         next(events)
     assert len(Store(tmp_path).latest_attempts()) == 1
     later = Held(Store(tmp_path))
     later.flush_if_due()
     again = [replace(job, gone=0) for job in jobs[1:3]]
-    told = list(later.stored(sequentially(later.attempts(again))))
+    told = list(later.all_stored(later.attempts(again)))
     assert [type(event) for event in told] == [Started, Ended, Started, Ended]
     assert "group" not in files(tmp_path)
     assert {attempt for _, attempt in Store(tmp_path).latest_attempts().values()} == {0, 1}
@@ -126,21 +130,17 @@ def test_a_worker_that_dies_leaves_what_it_held_to_be_trained_again_and_then_it_
 
 def test_a_failure_is_stored_at_once_and_a_stop_reports_all_outcomes(tmp_path, jobs):
     held = Held(Store(tmp_path))
-
-    def until_stopped():
-        yield from sequentially([*held.attempts(jobs[:3]), *held.attempts(jobs[3:4], Failing)])
-        assert set(Store(tmp_path).latest_attempts()) == {jobs[0].trial.id, jobs[3].trial.id}
-        raise StoppedMidway
-
-    told = []
-    with pytest.raises(StoppedMidway):
-        told.extend(held.stored(until_stopped()))
+    attempts = [*held.attempts(jobs[:3]), *held.attempts(jobs[3:4], Failing)]
+    told = [event.trial for event in held.stored(sequentially(attempts)) if isinstance(event, Ended)]
+    assert told == [jobs[0].trial.id, jobs[3].trial.id]
+    assert set(Store(tmp_path).latest_attempts()) == set(told)
+    assert [event.trial for event in held.flush()] == [job.trial.id for job in jobs[1:3]]
     assert len(Store(tmp_path).latest_attempts()) == 4
 
 
 def test_a_trial_that_another_process_has_taken_over_is_not_stored(tmp_path, jobs):
     held = Held(Store(tmp_path))
-    events = held.stored(sequentially(held.attempts(jobs[:3])))
+    events = held.all_stored(held.attempts(jobs[:3]))
     told = [next(events) for _ in range(4)]
     Store(tmp_path).leases("other").claim(jobs[1].trial.id, 0, gone=0)
     told += events
@@ -154,53 +154,15 @@ def test_a_full_disk_is_reported_and_no_buffered_outcome_is(tmp_path, jobs, monk
 
     held = Held(Store(tmp_path))
     monkeypatch.setattr(held.store, "write_together", full)
-    told = list(held.stored(sequentially(held.attempts(jobs))))
+    told = list(held.all_stored(held.attempts(jobs)))
     assert told[-1] == MachineFailed(reason="No space left on device: group")
     assert not any(isinstance(event, Ended) for event in told)
     assert held.flush() == []
 
 
-def test_a_cohort_of_a_worker_leaves_one_file(tmp_path, jobs):
+def test_short_trials_of_a_worker_share_files(tmp_path, jobs):
     worker = Worker(Store(tmp_path), Machine(), make_training=Empty)
-    assert sum(isinstance(event, Ended) for event in worker.events(worker.attempts(jobs))) == 6
+    events = [event for job in jobs for event in worker.train(job)] + worker.flush()
+    assert sum(isinstance(event, Ended) for event in events) == 6
     assert files(tmp_path).count("group") <= 2
     assert len(Store(tmp_path).latest_attempts()) == 6
-
-
-@pytest.fixture
-def held(tmp_path, jobs):
-    """Return a buffer that has just stored outcomes."""
-    found = Held(Store(tmp_path))
-    assert list(found.stored(sequentially(found.attempts(jobs[:1]))))
-    return found
-
-
-def test_trials_of_a_point_that_end_in_one_step_share_a_file_and_are_then_reported(held, jobs):
-    in_step = Lockstep(held.attempts(jobs[1:4]), held)
-    while not in_step.ended:
-        for event in in_step.advance():
-            assert not isinstance(event, Ended) or event.trial in held.store.latest_attempts()
-    assert files(held.store.root) == sorted([jobs[0].trial.id, "group"])
-    assert len(held.store.latest_attempts()) == 4
-
-
-def test_a_point_is_left_of_which_another_process_has_taken_over_a_trial_that_waits(held, jobs):
-    first, second = attempts = held.attempts(jobs[1:3])
-    advance = second.advance
-
-    def taken_over():
-        if first.ended:
-            held.store.leases("other").claim(jobs[1].trial.id, 0, gone=0)
-        return advance()
-
-    second.advance = taken_over
-    told = {(type(event), event.trial) for event in Lockstep(attempts, held).advance()}
-    assert told >= {(ClaimedElsewhere, jobs[1].trial.id), (Ended, jobs[2].trial.id)}
-    assert set(held.store.latest_attempts()) == {jobs[0].trial.id, jobs[2].trial.id}
-
-
-def test_a_worker_stores_a_points_trials_by_the_end_of_their_step(tmp_path, jobs):
-    worker = Worker(Store(tmp_path), Machine(), make_training=Empty)
-    in_step = worker.in_step(worker.attempts(jobs[:3]))
-    assert sum(isinstance(event, Ended) for event in in_step.advance()) == 3
-    assert len(Store(tmp_path).latest_attempts()) == 3

@@ -85,7 +85,7 @@ def test_an_explicit_option_decides_where_a_grid_trains(tiny, tmp_path, monkeypa
     from activemem.engine.run import ray_cluster
 
     places = []
-    monkeypatch.setattr(ray_cluster, "run_cohorts", lambda *_, **__: places.append("ray") or [])
+    monkeypatch.setattr(ray_cluster, "train_on_ray", lambda *_, **__: places.append("ray") or [])
     monkeypatch.setattr(driver, "run_local", lambda *_, **__: places.append("here"))
     run_study(load_study(tiny), Store(tmp_path), HERE, local=local, max_trials=1)
     assert places == reached

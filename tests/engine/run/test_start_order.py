@@ -7,7 +7,7 @@ import pytest
 
 from activemem import StudyError, load_study, run_study
 from activemem.engine import Ended, Machine, Started
-from activemem.engine.run.cohorts import GridCohorts
+from activemem.engine.run.trial_source import GridTrials
 from activemem.engine.trial.outcome import Job
 from activemem.storage import Store
 from activemem.studies.planning.trials_to_run import select_shard, start_turns
@@ -72,9 +72,9 @@ def test_several_workers_start_the_largest_trials_of_a_seed_first():
     study = grid(mixers=["conv(k=2)", "conv(k=30)", "conv(k=9)"])
     turns = start_turns(study)
     jobs = [Job(trial=trial, attempt=0, run="run", turn=turns[trial.id]) for trial in study.trials]
-    source, order = GridCohorts(jobs, work=lambda trial: trial.settings.model.recipe.count("0")), []
-    while (cohort := source.next_cohort(2)) is not None:
-        order += [(job.trial.levels["seed"], job.trial.levels["mixer"]) for job in cohort[1]]
+    source, order = GridTrials(jobs, work=lambda trial: trial.settings.model.recipe.count("0")), []
+    while (job := source.next_job(2)) is not None:
+        order.append((job.trial.levels["seed"], job.trial.levels["mixer"]))
     assert [seed for seed, _ in order] == [0, 0, 0, 1, 1, 1]
     assert [mixer for _, mixer in order][::3] == ["conv(k=30)"] * 2
 

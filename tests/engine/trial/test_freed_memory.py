@@ -80,7 +80,7 @@ def test_those_of_a_trial_that_another_process_takes_over_are_freed_at_once(tmp_
         assert are_freed(held)
 
 
-COHORT = """
+TRIALS = """
 import sys, tempfile
 from pathlib import Path
 import torch
@@ -102,15 +102,17 @@ def job(seed):
 with tempfile.TemporaryDirectory() as folder:
     store = Store(folder)
     worker = Worker(store, Machine(gpus=0.0))
-    list(worker.events(worker.attempts([job(seed) for seed in range(int(sys.argv[1]))])))
+    for seed in range(int(sys.argv[1])):
+        list(worker.train(job(seed)))
+    worker.flush()
     print(max(store.trials()["peak_mib"]))
 """
 
 
 @pytest.mark.slow  # seventeen trainings of 12.6 million parameters
-def test_a_cohort_of_sixteen_holds_little_more_than_one_trial():
+def test_a_worker_of_sixteen_trials_holds_little_more_than_one():
     def peak(count):
-        words = [sys.executable, "-c", COHORT, str(count)]
+        words = [sys.executable, "-c", TRIALS, str(count)]
         return float(subprocess.run(words, capture_output=True, check=True, text=True).stdout)
 
     assert peak(16) < 1.2 * peak(1)

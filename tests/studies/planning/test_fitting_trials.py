@@ -102,7 +102,7 @@ def test_a_search_learns_from_fitting_trials_and_trains_none_again(store):
     assert [len(each) for each in told.values()] == [0, 2]
     assert [trial.value for trial in told[1]] == [0.5, 2.5]
     full = Search(load_study(SEARCH, [*WARM, "search.trials=2"]), store, "run", NOBODY)
-    assert full.next_cohort() is None
+    assert full.next_job() is None
 
 
 def test_a_search_with_other_names_continues_with_what_still_fits(store):

@@ -72,7 +72,7 @@ def test_a_plan_says_that_a_space_has_fewer_points_than_are_asked_for(recipe, sp
 def test_every_sampler_proposes_all_points_of_a_small_space(sampler, tmp_path):
     study = search("conv(k={k})", {"k": "integer(2, 4)"}, ["search.trials=7", f"search.sampler={sampler}"])
     asked = Search(study, Store(tmp_path), "run", NOBODY)
-    proposed = {name for name, _ in iter(asked.next_cohort, None)}
+    proposed = {job.trial.id for job in iter(asked.next_job, None)}
     assert len(proposed) == study.search.num_points == 3
 
 

@@ -15,18 +15,14 @@ def search(text, store, value, notes, changes=(), *, max_trials=None):
     study = load_study(text, changes)
     source = Search(study, store, "run", notes, max_trials=max_trials)
     trained = []
-    while (cohort := source.next_cohort()) is not None:
-        name, jobs = cohort
-        for job in jobs:
-            values = {each: job.trial.levels[each] for each in study.dimensions if each in job.trial.levels}
-            found = value(values, job.trial.settings.seed)
-            (metric,) = study.search.settings.metric
-            totals = Totals(epochs=job.trial.settings.train.epochs, seconds=1.0, flops=1.0)
-            row = trial_row(
-                job, totals, {metric: found}, status="done", reason=None, started=datetime.now(UTC)
-            )
-            store.write(row, [])
-            trained.append((values, job.trial.settings.seed))
-        for event in source.cohort_ended(name, completed=True):
+    while (job := source.next_job()) is not None:
+        values = {each: job.trial.levels[each] for each in study.dimensions if each in job.trial.levels}
+        found = value(values, job.trial.settings.seed)
+        (metric,) = study.search.settings.metric
+        totals = Totals(epochs=job.trial.settings.train.epochs, seconds=1.0, flops=1.0)
+        row = trial_row(job, totals, {metric: found}, status="done", reason=None, started=datetime.now(UTC))
+        store.write(row, [])
+        trained.append((values, job.trial.settings.seed))
+        for event in source.job_ended(job, paused=False):
             notes.on_event(event)
     return trained

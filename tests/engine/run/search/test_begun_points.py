@@ -96,8 +96,8 @@ def test_two_drivers_together_begin_no_more_points_than_the_search_has(tmp_path)
     found = list[str]()
 
     def begin_all(search):
-        while (cohort := search.next_cohort()) is not None:
-            found.append(cohort[0])
+        while (job := search.next_job()) is not None:
+            found.append(job.trial.id)
 
     drivers = [threading.Thread(target=begin_all, args=(search,)) for search in searches]
     for driver in drivers:

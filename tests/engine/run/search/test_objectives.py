@@ -95,11 +95,11 @@ def test_a_search_with_a_spent_budget_only_has_begun_points_left(store, notes):
 def test_trials_of_another_driver_count_as_spent(store, notes):
     study = load_study(SEARCH, ["search.budget={ trainings = 2 }"])
     other, mine = (Search(study, store, name, notes) for name in ("other", "mine"))
-    _, [job] = other.next_cohort()
+    job = other.next_job()
     Checkpoint(store, job.trial.id).record_start(job.trial.to_json(), "other", "here")
-    assert mine.next_cohort() is not None
+    assert mine.next_job() is not None
     keep(store, job.trial, metrics=(("loss", 1.0),), settings=job.trial.settings.model_dump_json())
-    assert mine.next_cohort() is None
+    assert mine.next_job() is None
 
 
 def test_tpe_weighs_all_objectives_and_finds_more_of_the_trade_off_than_chance():

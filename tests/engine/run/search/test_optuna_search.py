@@ -155,19 +155,33 @@ def test_a_point_that_was_left_unfinished_comes_first(store, notes):
 def test_asha_judges_a_resumed_point_by_the_epochs_before_its_checkpoint(store, notes):
     changes = ["search.scheduler=asha", "train.epochs=40", "search.metric=max_length", "factors.seed=[0]"]
     study = load_study(SHORT, changes)
-    _, [job] = Search(study, store, "killed", notes).next_cohort()
+    job = Search(study, store, "killed", notes).next_job()
     folder = store.files.checkpoint_dir(job.trial.id)
     Checkpoint(store, job.trial.id).record_start(job.trial.to_json(), "killed", "here")
     course = [MetricRow(step=epoch, epoch=epoch, name="max_length", value=0.0) for epoch in range(1, 13)]
     write_note(folder, 12, {"max_length": 0.0}, course)
     again = Search(study, store, "again", notes)
-    name, [resumed] = again.next_cohort()
-    assert resumed.trial.id == job.trial.id
-    assert not again.should_prune(name, 13, 5.0)
-    other, _ = again.next_cohort()
-    assert not again.should_prune(other, 1, 0.0), "at epoch 1 the resumed point had 0, too"
-    assert not again.should_prune(name, 16, 5.0)
-    assert again.should_prune(other, 16, 4.0)
+    resumed, other = again.next_job(), again.next_job()
+    assert (resumed.trial.id, resumed.until, other.until) == (job.trial.id, 16, 1)
+
+    def pause(job, value):
+        """Return the statuses that follow when a trial pauses with this value."""
+        name = "max_length"
+        values = [
+            MetricRow(step=epoch, epoch=epoch, name=name, value=value) for epoch in range(1, job.until + 1)
+        ]
+        other_folder = store.files.checkpoint_dir(job.trial.id)
+        other_folder.mkdir(exist_ok=True, parents=True)
+        write_note(other_folder, job.until, {name: value}, values)
+        return [event.status for event in again.job_ended(job, paused=True)]
+
+    assert pause(other, 0.0) == [], "at epoch 1 the resumed point had 0, too"
+    other = again.next_job()
+    assert (pause(resumed, 5.0), other.until) == ([], 4)
+    assert pause(other, 4.0) == []
+    again.next_job()
+    other = again.next_job()
+    assert (other.until, pause(other, 4.0)) == (16, ["pruned"])
 
 
 def test_a_grid_search_visits_every_point_once(store, notes):

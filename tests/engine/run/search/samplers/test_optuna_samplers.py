@@ -36,6 +36,6 @@ def test_generations_of_optunas_genetic_samplers_are_restored_from_the_store(tmp
     store, changes = Store(tmp_path / "results"), ["search.sampler=nsga2", "search.trials=70"]
     search(SEARCH, store, loss, notes, changes, max_trials=52)
     again = Search(load_study(SEARCH, changes), store, "again", notes)
-    (_, jobs) = again.next_cohort()
+    jobs = [again.next_job()]
     first = [trial.system_attrs["NSGAIISampler:generation"] for trial in again._optuna.studies[0].trials]
     assert (len(jobs), first[:52], first[-1]) == (1, [*[0] * 50, 1, 1], 1)
