@@ -68,6 +68,9 @@ from .worker import run_local
 MAX_NAMED_WIDTH = 100
 """The maximum number of characters of the unknown trials that a message names."""
 
+BEGUN_TURN = -1
+"""The turn of trials that an earlier run has begun; the rounds of a grid count from 0."""
+
 MERGED_TOGETHER = 256
 """During a run, the files of this many ended trials are merged into one."""
 
@@ -356,7 +359,8 @@ def _record(study: Study, store: Store) -> dict[str, object]:
 def _missing_jobs(study: Study, store: Store, run_id: str, arguments: RunArguments) -> list[Job]:
     """Return a job for each missing trial of a grid, in the order in which the jobs should start.
 
-    A trial comes last if the last two processes that trained it died.
+    Trials that were begun come first, whoever began them. A trial comes last if the last two processes that
+    trained it died.
     """
     # read before the outcomes: an attempt that ends in between has a lease that says so
     last = store.last_numbers()
@@ -367,6 +371,7 @@ def _missing_jobs(study: Study, store: Store, run_id: str, arguments: RunArgumen
     folder, earlier = store.files.checkpoints_folder(), EarlierTrials(store)
     turns = start_turns(study)
     last_turn = max(turns.values(), default=0) + 1
+    turns |= dict.fromkeys(store.files.trials_with_checkpoint(trial.id for trial in missing), BEGUN_TURN)
     turns |= {trial.id: last_turn for trial in missing if dies_often(folder / trial.id)}
     return [
         Job(

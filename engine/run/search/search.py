@@ -328,15 +328,16 @@ class Search(TrialSource):
         accept = partial(self._accept, begun)
         # a point whose model exceeds a limit by now is never trained
         waiting = [each for each in self._tracked.of(PointState.PROPOSED) if accept(each.point.values)]
-        if self._is_spent and not waiting:
+        is_full = len(begun) >= self._settings.trials
+        if waiting and not is_full:  # what an earlier run has begun comes first
+            waiting[0].trial = self._optuna.ask_for(waiting[0].point.values)
+            return waiting[0]
+        if self._is_spent:
             return None
         if self._baseline is not None and (point := accept(self._baseline.values)) is not None:
             return TrackedPoint(point, trial=self._optuna.ask_for(point.values))
-        if len(begun) >= self._settings.trials:
+        if is_full:
             return None
-        if waiting:
-            waiting[0].trial = self._optuna.ask_for(waiting[0].point.values)
-            return waiting[0]
         if (proposed := self._optuna.propose(accept, len(begun))) is None:
             return None
         point, trial, _ = proposed

@@ -8,6 +8,7 @@ import pytest
 from activemem import StudyError, load_study, run_study
 from activemem.engine import Ended, Machine, Started
 from activemem.engine.run.trial_source import GridTrials
+from activemem.engine.trial.checkpoints import Checkpoint
 from activemem.engine.trial.outcome import Job
 from activemem.storage import Store
 from activemem.studies.planning.trials_to_run import select_shard, start_turns
@@ -47,6 +48,15 @@ def test_a_run_that_is_interrupted_first_completes_the_seed_it_was_at(tmp_path, 
     assert started(study, store, notes) == [("conv", 0)]
     notes.on_event = hear
     assert started(study, store, notes) == [("sa", 0), ("conv", 1), ("sa", 1)]
+
+
+@pytest.mark.parametrize("order", ["seeds_last", "file"])
+def test_trials_that_an_earlier_run_has_begun_come_first_and_count_in_max_trials(tmp_path, notes, order):
+    study, store = grid(order=order), Store(tmp_path)
+    for trial in (study.trials[1], study.trials[3]):
+        Checkpoint(store, trial.id).record_start(trial.to_json(), "earlier", "0")
+        Checkpoint(store, trial.id).record_stop()
+    assert started(study, store, notes, max_trials=2) == [("conv", 1), ("sa", 1)]
 
 
 def test_the_order_of_the_file_trains_all_seeds_of_a_cell_first(tmp_path, notes):
