@@ -50,6 +50,12 @@ if TYPE_CHECKING:
 _MAX_TRIAL_NAME_WIDTH = 42
 """The maximum width of the column with an ended trial's names."""
 
+TRIAL_BAR_WIDTH = 8
+"""The width of the bar of one running trial."""
+
+MAX_SILENCE_S = 30.0
+"""The seconds without output after which a run that has no terminal says what it trains."""
+
 STOPPING_MESSAGE = f"stopping at the next step, or in {GRACE_S:g} s … (Ctrl-C again: at once)"
 
 RAY_MESSAGE = (
@@ -69,11 +75,25 @@ def format_counts(ended: Counter[str], total: int, running: int, left_s: float |
 
 
 def format_running(
-    running: Iterable[RunningTrial | BegunTrial], columns: TrialNameColumns, width: int
+    running: Iterable[RunningTrial | BegunTrial], columns: TrialNameColumns, width: int, *, bars: bool = False
 ) -> list[str]:
-    """Return lines for the first few running trials, and a line that counts the others."""
-    trials = [(each.trial, progress_words(each.trial, each.epoch, each.metrics)) for each in running]
+    """Return lines for the first few running trials, with `bars` if wanted; the last counts others."""
+    trials = [
+        (
+            each.trial,
+            [
+                *([_bar(each.epoch / each.trial.settings.train.epochs)] if bars else []),
+                *progress_words(each.trial, each.epoch, each.metrics),
+            ],
+        )
+        for each in running
+    ]
     return format_trials(trials, columns, width)
+
+
+def _bar(share: float) -> str:
+    done = int(share * TRIAL_BAR_WIDTH)
+    return "━" * done + "─" * (TRIAL_BAR_WIDTH - done)
 
 
 def format_ended(
@@ -129,9 +149,19 @@ def live_display(
 ) -> Iterator[Listener]:
     """Yield a listener that shows a running study on standard error, redrawn if it is a terminal."""
     console = open_console()
-    display = Display(name, progress, console, names, headline)
-    with drawing(console, display.render):
-        yield display
+    display, has_ended = Display(name, progress, console, names, headline), threading.Event()
+
+    def speak() -> None:
+        while not has_ended.wait(1.0):
+            display.break_silence()
+
+    if not console.is_terminal:
+        threading.Thread(target=speak, name="progress", daemon=True).start()
+    try:
+        with drawing(console, display.render):
+            yield display
+    finally:
+        has_ended.set()
 
 
 def drawing(console: Console, render: Callable[[], Group]) -> AbstractContextManager[object]:
@@ -182,9 +212,26 @@ class Display(Listener):
         self._stopping = False
         self._has_terminal = sys.stderr.isatty()
         self._others: tuple[ClaimedElsewhere, ...] = ()
+        self._printed_at = time.monotonic()
+
+    def break_silence(self) -> None:
+        """Print what trains if nothing has been printed for `MAX_SILENCE_S`. Another thread calls this."""
+        now = time.monotonic()
+        if now - self._printed_at < MAX_SILENCE_S or self._stopping:
+            return
+        with self._lock:
+            progress = self._progress
+            progress.advance_clock(now)
+            lines = format_running(progress.running.values(), self._columns, self._console.width)
+            counts = format_counts(
+                progress.counts, progress.total, len(progress.running), progress.remaining_s()
+            )
+        for line in (counts, *lines) if lines else ():
+            self.print_line(line)
 
     def print_line(self, line: str) -> None:
         """Print a line that is never overwritten: above the live part, if there is one."""
+        self._printed_at = time.monotonic()
         self._console.print(Text(replace_unprintable(line)), soft_wrap=True)
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
@@ -275,7 +322,7 @@ class Display(Listener):
             now.advance_clock(time.monotonic())
             counts = format_counts(now.counts, now.total, len(now.running), now.remaining_s())
             running = now.running.values()
-            lines = format_running(running, self._columns, self._console.width)
+            lines = format_running(running, self._columns, self._console.width, bars=True)
             return draw(self._name, now.share, counts, [*lines, *below])
 
 

@@ -113,7 +113,7 @@ class _Display:
         if self._shown is None:
             return Group()
         now, columns, below = self._shown
-        lines = format_running(now.running, columns, self._console.width)
+        lines = format_running(now.running, columns, self._console.width, bars=True)
         return draw(now.study.name, now.share, _counts(now), [*lines, *below])
 
     def _ended(self, now: StudyNow) -> Iterator[str]:

@@ -1,10 +1,11 @@
 import io
 import re
+import time
 
 from rich.console import Console
 
 from activemem import load_study
-from activemem.cli.live.display import STOPPING_MESSAGE, Display, live_display
+from activemem.cli.live.display import MAX_SILENCE_S, STOPPING_MESSAGE, Display, live_display
 from activemem.cli.views.trial_lines import Headline, TrialNameColumns
 from activemem.engine import Ended, EpochFinished, Started
 from activemem.engine.core.events import StudyProgress
@@ -36,7 +37,7 @@ def drawn(shown, console):
 def test_the_display_has_a_bar_and_a_line_for_each_running_trial():
     first, *others = drawn(*display())
     assert first.startswith(f"small {10 * '━'}╺{29 * '━'} 0/2   1 running   ETA ")
-    assert others == ["  sa + persistent_conv  multiply  epoch 5/10  length 9  accuracy 0.500"]
+    assert others == ["  sa + persistent_conv  multiply  ━━━━────  epoch 5/10  length 9  accuracy 0.500"]
 
 
 def test_the_display_says_the_same_without_colours():
@@ -71,6 +72,25 @@ def test_a_trial_of_an_earlier_run_is_reported_once_with_where_it_continues(caps
         shown.on_event(Started(trial=PAIR[1].id, epoch=epoch))
     assert [line.split() for line in capsys.readouterr().err.splitlines()] == [
         ["continues", "sa", "not", "from", "epoch", "4"]
+    ]
+
+
+def test_a_run_without_a_terminal_says_what_it_trains_when_no_trial_ends(capsys, monkeypatch):
+    progress, console = StudyProgress(total=2, stored={}), Console(stderr=True, highlight=False, width=80)
+    shown = Display("small", progress, console, TrialNameColumns(), PLAIN)
+    shown.on_planned(PAIR)
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    now += MAX_SILENCE_S
+    shown.break_silence()  # nothing trains yet
+    shown.on_event(Started(trial=PAIR[0].id, epoch=0))
+    now += 60.0
+    shown.on_event(EpochFinished(trial=PAIR[0].id, epoch=5, metrics={"length": 9.0, "accuracy": 0.5}))
+    for _ in range(2):  # only the first is due
+        shown.break_silence()
+    assert capsys.readouterr().err.splitlines() == [
+        "0/2   1 running   ETA 3.0 min",
+        "  sa + persistent_conv  multiply  epoch 5/10  length 9  accuracy 0.500",
     ]
 
 
