@@ -28,7 +28,8 @@ _DAYS = 2.0
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _FILES_THAT_STAY = re.compile(
     rf"(trials|metrics)/{NAME}/compacted-[0-9a-f]+-[0-9a-f]+\.parquet"
-    rf"|\.activemem-store|weights/[0-9a-f]{{16}}\.safetensors|studies/{NAME}\.json|leases/sweeps|quarantine/.*"
+    r"|\.activemem-store|weights/[0-9a-f]{16}\.safetensors|final_checkpoints/[0-9a-f]{16}\.pt"
+    rf"|studies/{NAME}\.json|leases/sweeps|quarantine/.*"
 )
 _NEVER_WRITTEN = ("Traceback", "which is stored already")
 """Texts that no driver may print: leases prevent duplicate attempts, and retries recognise their own rows."""
