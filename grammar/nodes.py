@@ -131,7 +131,8 @@ def walk(node: Value) -> Iterator[Value]:
     while found:
         node = found.pop()
         yield node
-        found.extend(reversed(children(node)))
+        if inside := children(node):
+            found.extend(reversed(inside))
 
 
 def count_blocks(node: Value) -> int:

@@ -286,9 +286,11 @@ class _RecipeParser(TokenReader):
             joined = self._advance().kind == "*"
             if joined or self.token.kind in _OPERAND_START_KINDS:
                 operands.append(self.operand())
-        if len(operands) > 1 and any(token.kind == "wrong" for token in self._tokens[first : self._at]):
+        if len(operands) == 1:
+            return operands[0]
+        if any(token.kind == "wrong" for token in self._tokens[first : self._at]):
             return ErrorSyntax(start, self._end(), tuple(operands))
-        return _make_operation("*", operands, start, self._end())
+        return OperationSyntax("*", tuple(operands), start, self._end())
 
     def operand(self) -> Syntax:
         """`operand = number | hole | call | group`."""
@@ -389,11 +391,14 @@ class _RecipeParser(TokenReader):
 
     def _operation(self, operator: str, operand: Callable[[], Syntax]) -> Syntax:
         start = self.token.start
-        operands = [operand()]
+        first = operand()
+        if self.token.kind != operator:
+            return first
+        operands = [first]
         while self.token.kind == operator:
             self._advance()
             operands.append(operand())
-        return _make_operation(operator, operands, start, self._end())
+        return OperationSyntax(operator, tuple(operands), start, self._end())
 
     def _series_until(self, close: str) -> Syntax:
         start = self.token.start
@@ -464,7 +469,3 @@ class _RecipeParser(TokenReader):
         is_call = last.kind == "(" and self._at > 1 and self._tokens[self._at - 2].kind == "name"
         what = "a value" if is_call or last.kind in ("=", ",") else "a block"
         return f"{what} after '{self._faults.quote(last.start, last.end)}'"
-
-
-def _make_operation(operator: str, operands: list[Syntax], start: int, end: int) -> Syntax:
-    return operands[0] if len(operands) == 1 else OperationSyntax(operator, tuple(operands), start, end)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from ..errors import Fault, FaultCollector, argument_fault, check_arguments, describe_value, hint, plain_value
@@ -13,7 +13,7 @@ from .canonical import identity, recipe_id, render, render_filled, render_operan
 from .checker import check_dimension, check_recipe
 from .errors import RecipeError
 from .nodes import Dimension, HoleNode, Node, Scalar, Value, walk
-from .parser import OperationSyntax, Syntax, parse_syntax
+from .parser import MAX_DEPTH, CallSyntax, HoleSyntax, OperationSyntax, Syntax, parse_syntax
 
 MAX_LENGTH = 10_000
 """The maximum number of characters of a recipe's text, as given and as rendered."""
@@ -120,7 +120,8 @@ class Recipe(Expression):
             raise self._make_error(
                 [f"the recipe has no hole '{name}'{hint(name, known)}" for name in unknown]
             )
-        return parse(render_filled(self.root, {name: _operand(value) for name, value in fillings.items()}))
+        texts = {name: _operand(value) for name, value in fillings.items()}
+        return _filled(self.text, texts) or parse(render_filled(self.root, texts))
 
     def choose(self, values: Mapping[str, Scalar]) -> Recipe:
         """Return the recipe in which the named search dimensions are replaced by these values.
@@ -169,6 +170,42 @@ def parse(source: str | Expression) -> Recipe:
         )
         raise RecipeError(text, faults)
     return recipe
+
+
+def _filled(text: str, fillings: Mapping[str, str]) -> Recipe | None:
+    """Return a recipe with its holes filled, from syntax trees that are known; None after a fault.
+
+    It is what `parse` gives for the filled text, but saves reading that text: a study tries thousands of
+    levels in one recipe. The places of faults need the text.
+    """
+    outer, inner = _known_syntax(text), {name: _known_syntax(each) for name, each in fillings.items()}
+    if outer is None or None in inner.values():
+        return None
+    faults = FaultCollector("")
+    root = check_recipe(_with_operands(outer, inner), faults)
+    recipe = None if root is None or faults else Recipe(root)
+    # text with more parentheses than this may be nested too deeply
+    return (
+        recipe if recipe and len(recipe.text) <= MAX_LENGTH and recipe.text.count("(") <= MAX_DEPTH else None
+    )
+
+
+def _known_syntax(text: str) -> Syntax | None:
+    return _sound_syntax(text) if len(text) <= _SHORT else None
+
+
+def _with_operands(syntax: Syntax, operands: Mapping[str, Syntax | None]) -> Syntax:
+    """Return a syntax tree with the trees of its holes in their place."""
+    match syntax:
+        case HoleSyntax():
+            return operands.get(syntax.name) or syntax
+        case OperationSyntax():
+            return replace(syntax, operands=tuple(_with_operands(each, operands) for each in syntax.operands))
+        case CallSyntax(arguments=tuple(arguments)):
+            filled = (replace(each, value=_with_operands(each.value, operands)) for each in arguments)
+            return replace(syntax, arguments=tuple(filled))
+        case _:
+            return syntax
 
 
 def parse_dimension(text: str) -> Dimension:

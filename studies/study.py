@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -358,11 +359,24 @@ def _study_of(
     *,
     with_sections: bool = False,
 ) -> Study:
-    study = _read_study(diagnostics, corpus, published, with_sections=with_sections)
-    faults = [*diagnostics.faults, *(study.sections.faults() if with_sections else ())]
+    with _without_collections():
+        study = _read_study(diagnostics, corpus, published, with_sections=with_sections)
+        faults = [*diagnostics.faults, *(study.sections.faults() if with_sections else ())]
     if faults:
         raise StudyError(diagnostics.document.source, faults)
     return study
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Pause the search for reference cycles: it takes a fifth of a large study's time and frees nothing."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _read_study(

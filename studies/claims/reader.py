@@ -158,7 +158,7 @@ def _claim(spec: ClaimSpec, statement: Statement, scope: Scope) -> Claim:
         spec=spec,
         statement=statement,
         varied_factors={name: levels for name, levels in scope.factors.items() if len(levels) > 1},
-        dependent_factors=scope.dependent_factors(),
+        dependent_factors=scope.dependent_factors,
     )
 
 
@@ -177,11 +177,12 @@ def read_number(spec: ClaimSpec, scope: Scope, faults: FaultCollector) -> Claim 
 
 def check_claimed_metrics(diagnostics: Diagnostics, claims: Sequence[Claim], trials: Sequence[Trial]) -> None:
     """Report claims about a metric that a cell can never have, and name the key that would add it."""
-    texts, first = [table.get("holds") for table in diagnostics.tables(TABLE)], dict[tuple[str, str], Cell]()
+    first = dict[tuple[str, str], Cell]()
+    places = {table.get("holds"): at for at, table in reversed([*enumerate(diagnostics.tables(TABLE))])}
     for claim, cell, fault in missing_metrics(claims, trials):
         first.setdefault((claim.spec.holds, fault), cell)
     for (text, fault), cell in first.items():
-        diagnostics.report((TABLE, texts.index(text), "holds"), f"{cell_label(cell)}: {fault}")
+        diagnostics.report((TABLE, places[text], "holds"), f"{cell_label(cell)}: {fault}")
 
 
 def missing_metrics(claims: Sequence[Claim], trials: Sequence[Trial]) -> Iterator[tuple[Claim, Cell, str]]:

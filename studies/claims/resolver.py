@@ -349,7 +349,7 @@ class _Resolver:
         A factor that follows from another one, as a rate of each mixer, is not open. An error suggests levels
         for factors other than the factor of `level`.
         """
-        dependent = self._scope.dependent_factors()
+        dependent = self._scope.dependent_factors
         varying = self._scope.varying_factors(each.cell for each in found)
         names = [factor for factor in varying if factor not in dependent]
         if len(names) == 1:

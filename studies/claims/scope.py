@@ -39,6 +39,15 @@ class Scope:
     def _cells_by_key(self) -> Mapping[CellKey, Cell]:
         return {cell_key(cell): cell for cell in self.cells}
 
+    @cached_property
+    def _cells_with(self) -> Mapping[tuple[str, str], list[CellKey]]:
+        """The keys of the cells that have each level, in the order of the cells."""
+        found: dict[tuple[str, str], list[CellKey]] = {}
+        for place in self._cells_by_key:
+            for each in place:
+                found.setdefault(each, []).append(place)
+        return found
+
     def at_level(self, factor: str, level: Level) -> Scope:
         """Return a scope with only the cells that have this level of a factor."""
         wanted = cell_key({factor: level})
@@ -54,7 +63,12 @@ class Scope:
         wanted = cell_key(named)
         if wanted in self._cells_by_key:
             return (self._cells_by_key[wanted],)
-        found = tuple(cell for place, cell in self._cells_by_key.items() if wanted <= place)
+        among = min(
+            (self._cells_with[each] for each in wanted if each in self._cells_with), key=len, default=()
+        )
+        if not wanted:
+            among = tuple(self._cells_by_key)
+        found = tuple(self._cells_by_key[place] for place in among if wanted <= place)
         if len(found) > 1 and self.design.kind == "one_at_a_time":
             baseline = {name: self.design.baseline_level(name) for name in self.factors}
             base = self._cells_by_key.get(cell_key(self.design.with_absent({**baseline, **named})))
@@ -71,6 +85,7 @@ class Scope:
             if len(met[factor]) > 1
         }
 
+    @cached_property
     def dependent_factors(self) -> frozenset[str]:
         """Return the factors whose level follows from the level of another factor in every cell.
 

@@ -65,14 +65,15 @@ Unknown = Callable[[KeyPath], bool]
 
 
 def incompatibilities(
-    settings: TrialSettings, is_unknown: Unknown | None = None
+    settings: TrialSettings, is_unknown: Unknown | None = None, *, of_recipe: bool = False
 ) -> Iterator[ValidationProblem]:
     """Yield faults of settings that are valid one by one but not together, such as a key without effect.
 
     `is_unknown` says for which keys the file has no valid value, so that `settings` has an example value.
-    Rules about these keys are skipped.
+    Rules about these keys are skipped. With `of_recipe`, so are the rules that do not read the recipe: the
+    settings differ from others without faults only in the recipe.
     """
-    for reads, rule in _RULES:
+    for reads, rule in _RECIPE_RULES if of_recipe else _RULES:
         if is_unknown is None or not any(map(is_unknown, (_TASK_NAME, *reads))):
             yield from (ValidationProblem(path, message) for path, message in rule(settings))
 
@@ -186,6 +187,12 @@ def _frame(settings: TrialSettings) -> Faults:
         yield ("model", "position"), fault
 
 
+def _pair_positions(settings: TrialSettings) -> Faults:
+    position = settings.model.position
+    if (fault := pair_position_fault(read_recipe(settings.model.recipe).root, position)) is not None:
+        yield ("model", "position"), fault
+
+
 def _position_fault(settings: TrialSettings, config: ModelConfig) -> str | None:
     """Return an error message if the task cannot use the model's positions, else None."""
     task, name, kind = settings.task, config.settings.position, config.settings.position_kind
@@ -193,8 +200,6 @@ def _position_fault(settings: TrialSettings, config: ModelConfig) -> str | None:
     if kind.by_length and task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION):
         unknown = f"{name} positions need the length of the whole sequence, which {task.name} does not know"
         return f'{unknown}: use other positions, such as position = "timing"'
-    if (fault := pair_position_fault(read_recipe(settings.model.recipe).root, name)) is not None:
-        return fault
     if longest is not None and _streams(task):
         endless = f"{name} has {plural(longest, 'position')}, but a stream has no end"
         return f'{endless}: use other positions, or read lines (batching = "lines")'
@@ -302,6 +307,7 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Callable[[TrialSettings], Faults]], ...
     ((("task",),), _data),
     ((("task",), ("train", "batch_size")), _enough_data),
     ((("model",), ("task",)), _frame),
+    ((RECIPE_PATH, ("model", "position")), _pair_positions),
     ((_CURRICULUM, _LENGTHS), _lengths),
     ((("train", "sampling"),), partial(_for_pairs, key="sampling")),
     ((("train", "label_smoothing"),), partial(_for_pairs, key="label_smoothing")),
@@ -316,6 +322,8 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Callable[[TrialSettings], Faults]], ...
     ((("model", "mup"), ("train", "optimizer")), _maximal_updates),
 )
 """Each rule with the keys that it reads besides the task's name."""
+
+_RECIPE_RULES = tuple(each for each in _RULES if RECIPE_PATH in each[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

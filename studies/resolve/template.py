@@ -50,6 +50,9 @@ class Template:
     other_holes: tuple[str, ...] = field(init=False)  # the holes of all texts except the recipe
     _recipes: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, compare=False, repr=False)
     _valid: dict[str, TrialSettings] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _sound: dict[tuple[Any, ...], dict[str, TrialSettings]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "texts", dict(iter_texts(self.tables)))
@@ -206,6 +209,20 @@ class Template:
             self._valid[key] = _with_lengths(validate(TrialSettings, tables))
         return self._valid[key].with_recipe(recipe.text)
 
+    def sound_settings(self, levels: Mapping[str, Level]) -> dict[str, TrialSettings] | None:
+        """Return the known sound settings with these levels outside of the recipe, by their recipe.
+
+        `resolve_settings` adds to them. Return None where a factor is absent, or a budget decides the steps:
+        settings may then differ in more than the recipe.
+        """
+        if ABSENT in levels.values() or not as_table(self.tables.get("train")).keys().isdisjoint(BUDGET_KEYS):
+            return None
+        names = _with_inner_names(
+            self.other_holes, lambda name: self.names_in_level(levels[name], name) if name in levels else []
+        )
+        key = tuple((name, type(levels[name]), levels[name]) for name in (*names, SEED) if name in levels)
+        return self._sound.setdefault(key, {})
+
     def choose(
         self, dimensions: Mapping[str, Dimension], fixed: Mapping[str, Level], suggest: Suggest
     ) -> dict[str, Level]:
@@ -300,7 +317,7 @@ def _is_left_out(path: KeyPath, value: object, absent: Collection[str]) -> bool:
 def _filled_recipe(recipe: Recipe, values: Mapping[str, Level], fragments: Mapping[str, str]) -> Recipe:
     for _ in range(len(values) + len(fragments)):  # a hole in a value is filled in the next round
         present = {
-            name: fragments[name] if name in fragments else values[name]
+            name: fragments[name] if name in fragments else _without_names(values[name], fragments)
             for name in recipe.holes
             if name in fragments or name in values
         }
@@ -309,6 +326,13 @@ def _filled_recipe(recipe: Recipe, values: Mapping[str, Level], fragments: Mappi
         value = present[recipe.root.name] if isinstance(recipe.root, HoleNode) else None
         recipe = read_recipe(value) if isinstance(value, str) else recipe.fill(present)
     return recipe
+
+
+def _without_names(level: Level, fragments: Mapping[str, str]) -> Level:
+    """Return the recipe for which a level such as `{name}` stands by its name in [recipes], or the level."""
+    while isinstance(level, str) and (hole := HOLE_PATTERN.fullmatch(level)) and hole[1] in fragments:
+        level = fragments[hole[1]]
+    return level
 
 
 _PLACEHOLDER_RECIPE = "sa"  # replaces an invalid recipe, so that the other keys are still checked
@@ -342,6 +366,9 @@ def resolve_settings(template: Template, levels: Mapping[str, Level]) -> TrialSe
     `levels` has a level for every hole and every dimension that needs one. Keys that do not depend on
     a wrong key are still checked. A key whose value is the hole of an absent factor is left out.
     """
+    sound = template.sound_settings(levels)
+    if sound and (settings := _with_known_tables(template, levels, sound)):
+        return settings
     absent = [name for name, level in levels.items() if level == ABSENT]
     values = {name: level for name, level in levels.items() if name not in absent}
     tables = template.fill(levels)
@@ -360,7 +387,6 @@ def resolve_settings(template: Template, levels: Mapping[str, Level]) -> TrialSe
         except RecipeError as error:
             problems += [ValidationProblem(RECIPE_PATH, fault.message) for fault in error.faults]
             tables["model"]["recipe"] = _PLACEHOLDER_RECIPE
-    settings: TrialSettings | None
     is_certain = True
     try:
         settings = template.validate({**tables, SEED: values.get(SEED, 0)})
@@ -382,7 +408,27 @@ def resolve_settings(template: Template, levels: Mapping[str, Level]) -> TrialSe
         )
     if problems or settings is None:
         raise InvalidSettingsError(tuple(problems), settings if is_certain else None)
-    return with_code(settings)
+    settings = with_code(settings)
+    if sound is not None:
+        sound[settings.model.recipe] = settings
+    return settings
+
+
+def _with_known_tables(
+    template: Template, levels: Mapping[str, Level], sound: dict[str, TrialSettings]
+) -> TrialSettings | None:
+    """Return the settings with these levels, of which only the recipe may be new; None if it has a fault."""
+    try:
+        text = template.recipe(levels)
+    except RecipeError:
+        return None
+    if text not in sound:
+        recipe, known = read_recipe(text), next(iter(sound.values()))
+        settings = known.with_recipe(text)
+        if recipe.holes or recipe.dimensions or any(incompatibilities(settings, of_recipe=True)):
+            return None
+        sound[text] = with_code(settings)
+    return sound[text].model_copy()  # each cell has settings of its own
 
 
 def _with_lengths(settings: TrialSettings) -> TrialSettings:

@@ -48,22 +48,17 @@ def code_here(settings: TrialSettings) -> dict[str, str]:
     The parts are blocks, corpora, tasks, optimizers, and other parts of a model or training. Of the metrics,
     only that of `early_stopping` affects training, so only it is included.
     """
-    return _code_of(settings.model_dump(include=_WITH_CODE))
-
-
-_NAMES: Mapping[str, Any] = {"__all__": {"name"}}
-_WITH_CODE: Mapping[str, Any] = {
-    "model": {"recipe", "norm_kind", "position"},
-    "task": {"name", "corpus"},
-    "train": {
-        "optimizer": {"name"},
-        "schedule": {"name"},
-        "early_stopping": {"metric"},
-        "loss_terms": _NAMES,
-        "callbacks": _NAMES,
-    },
-}
-"""The settings that may name plug-ins."""
+    model, task, train = settings.model, settings.task, settings.train
+    named = {
+        "optimizer": {"name": train.optimizer.name},
+        "schedule": {"name": train.schedule.name},
+        "loss_terms": [{"name": each.name} for each in train.loss_terms],
+        "callbacks": [{"name": each.name} for each in train.callbacks],
+        "early_stopping": train.early_stopping and {"metric": train.early_stopping.metric},
+    }
+    parts = {"recipe": model.recipe, "norm_kind": model.norm_kind, "position": model.position}
+    corpus = getattr(task, "corpus", None)
+    return _code_of({"model": parts, "task": {"name": task.name, "corpus": corpus}, "train": named})
 
 
 def changed_code(stored: str) -> dict[str, tuple[str, str]]:

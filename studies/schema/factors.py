@@ -9,6 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, cast
 
 from ...errors import nearest_hint, replace_unprintable
@@ -299,6 +300,8 @@ class NamedLevels:
         self.levels = tuple(levels)
         self.where = where
         self._found: dict[str, Level] = {}
+        self._faults: dict[str, str] = {}
+        self._known: list[tuple[Callable[[object], object], dict[object, list[Level]]]] = []
 
     def find(self, name: object) -> Level:
         """Return the level that has this name, in full or shortened.
@@ -308,8 +311,8 @@ class NamedLevels:
         """
         if not self.levels:
             return cast("Level", name)
-        if repr(name) not in self._found:
-            self._found[repr(name)] = self._find(name)
+        if fault := self.fault(name):
+            raise ValueError(fault)
         return self._found[repr(name)]
 
     def has(self, name: object) -> bool:
@@ -318,20 +321,17 @@ class NamedLevels:
 
     def fault(self, name: object) -> str:
         """Return the error message of `find` for this name, or "" if the name matches one level."""
-        try:
-            self.find(name)
-        except ValueError as error:
-            return str(error)
-        return ""
+        key = repr(name)
+        if self.levels and key not in self._found and key not in self._faults:
+            try:
+                self._found[key] = self._find(name)
+            except ValueError as error:
+                self._faults[key] = str(error)
+        return self._faults.get(key, "")
 
     def _find(self, name: object) -> Level:
-        for meaning_of, names in self._rules():
-            meaning = meaning_of(name)
-            found = [
-                level
-                for level, own in zip(self.levels, names, strict=True)
-                if meaning is not None and any(meaning_of(each) == meaning for each in own)
-            ]
+        for meaning_of, levels in self._by_meaning():
+            found = levels.get(meaning_of(name), [])
             if len(found) > 1:
                 texts = " and ".join(level_text(level) for level in found)
                 raise ValueError(
@@ -354,6 +354,17 @@ class NamedLevels:
         yield _text_without_spaces, [(level_name(level),) for level in self.levels]
         yield _text_without_spaces, [(name,) for name in short_level_names(self.levels)]
         yield _text_without_spaces, map(bare_level_names, self.levels)
+
+    def _by_meaning(self) -> Iterator[tuple[Callable[[object], object], dict[object, list[Level]]]]:
+        """Yield each rule with the levels by their meaning, computed when a name first needs them."""
+        yield from self._known
+        for meaning_of, names in islice(self._rules(), len(self._known), None):
+            levels: dict[object, list[Level]] = {}
+            for level, own in zip(self.levels, names, strict=True):
+                for meaning in {meaning_of(each) for each in own} - {None}:
+                    levels.setdefault(meaning, []).append(level)
+            self._known.append((meaning_of, levels))
+            yield self._known[-1]
 
 
 def _text(name: object) -> str | None:

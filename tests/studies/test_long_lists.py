@@ -40,6 +40,18 @@ LONG = {
         },
     ),
     "claims": study_text(**GRID, claim=[{"name": name, **CLAIM} for name in NAMES]),
+    "claims about as many levels": study_text(
+        **TABLES,
+        factors={"mixer": [f"ff({each + 1})" for each in range(MANY)], "seed": [0]},
+        claim=[
+            {"name": name, "source": "s", "holds": f"loss[mixer=ff({each + 1})] < loss[mixer=ff(1)] + 0.5"}
+            for each, name in enumerate(NAMES)
+        ],
+    ),
+    "claims about an unknown level": study_text(
+        **GRID,
+        claim=[{"name": name, **CLAIM, "holds": CLAIM["holds"].replace("sa", "saa")} for name in NAMES],
+    ),
 }
 
 
@@ -49,5 +61,5 @@ def test_ten_thousand_alternatives_are_checked_soon(text):
     try:
         load_study(text)
     except StudyError as error:
-        assert any(words in str(error) for words in ("is unused", "heads"))
+        assert any(words in str(error) for words in ("is unused", "heads", "saa"))
     assert time.process_time() - start < SOON_S
