@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,7 +16,7 @@ from ..errors import argument_fault, check_arguments, nearest_hint, texts_fault
 from ..storage.rows import TRIALS
 from ..studies.judged.files import RunsError
 from ..studies.judged.keys import RunsSettings
-from ..studies.judged.study import default_table, judged_metrics, load_runs, runs_text
+from ..studies.judged.study import choice_text, default_tables, judged_metrics, load_runs, runs_text
 from ..studies.planning.final_values import DIVERGED
 from ..studies.presentation.kinds import ResultKeys
 from ..studies.resolve.trial import cell_key
@@ -148,10 +148,7 @@ class JudgedRuns:
     def text(self) -> str:
         """Return the study file that was understood, with all guesses as keys."""
         document = self.study.document
-        begin = document.text.find("[[") if document.path is None else -1
-        more = document.text[begin:] if begin >= 0 else ""
-        more = more if "[[table]]" in more else f"{default_table(self.runs)}\n{more}"
-        return runs_text(self.runs.settings, more, self.study.name)
+        return runs_text(self.runs.settings, document.text[document.text.find("[[") :], self.study.name)
 
     def __repr__(self) -> str:
         return f"<JudgedRuns {self.study.name}: {len(self.study.cells)} runs, {self.runs.origin}>"
@@ -176,6 +173,8 @@ def judge(
     spread: str | None = None,
     baseline: str | None = None,
     claims: str | Sequence[str] = (),
+    over: str | Sequence[str] = (),
+    pick_by: str | None = None,
     text: str = "",
 ) -> JudgedRuns:
     """Judge runs that another program has trained.
@@ -184,14 +183,17 @@ def judge(
     `"tb/{arm}_seed{seed}.csv"`, a frame, or a list of rows; or a study file with [runs], without any other
     argument. `metrics` maps columns to "lower" or "higher", whichever is better. The other arguments are keys
     of [runs]; what is left out is guessed from names, and told in `notes`. `baseline` is the row with which
-    the default table compares the others, `claims` are statements such as `"loss[arm=a] < loss[arm=b]"`, and
-    `text` has [[table]], [[curve]] and [[claim]] as in a study file. Raise RunsError for runs that allow no
-    verdict, and StudyError for faults of the file or of the claims.
+    the default table compares the others, `claims` are statements such as `"loss[arm=a] < loss[arm=b]"`.
+    `over` has factors, such as a learning rate, of whose levels each cell of the table and of the claims has
+    the best by the metric `pick_by`; without `pick_by`, it has their mean. `text` has [[table]], [[curve]]
+    and [[claim]] as in a study file. Raise RunsError for runs that allow no verdict, and StudyError for
+    faults of the file or of the claims.
     """
-    claims, factors = ([each] if isinstance(each, str) else each for each in (claims, factors))
+    claims, factors, over = ([each] if isinstance(each, str) else each for each in (claims, factors, over))
     check_arguments(
         texts_fault("claims", claims, "['loss[arm=a] < loss[arm=b]']"),
         texts_fault("factors", factors, "['arm']"),
+        texts_fault("over", over, "['lr']"),
         argument_fault("text", text, str, "tables as in a study file"),
         error=RunsError,
     )
@@ -210,7 +212,7 @@ def judge(
     if isinstance(source, str | Path) and str(source).endswith(".toml"):
         defaults = RunsSettings(file=("",)).model_dump()
         named = [name for name, value in given.items() if value != defaults[name]]
-        others = {"claims": claims, "baseline": baseline, "text": text}
+        others = {"claims": claims, "baseline": baseline, "over": over, "pick_by": pick_by, "text": text}
         if named := [*named, *(name for name, value in others.items() if value)]:
             raise RunsError(f"{source} is a study file: set {listed(named)} there")
         return JudgedRuns(load_runs(read_document(Path(source))))
@@ -221,12 +223,9 @@ def judge(
         raise RunsError(str(error)) from None
     for each in claims:
         text += f"\n[[claim]]\nname = {json.dumps(each)}\nholds = {json.dumps(each)}\n"
-    study = load_runs(parse_document("judge", runs_text(settings, text)), frame)
-    if baseline is not None:
-        assert study.runs is not None, "`load_runs` has read them"
-        table = default_table(study.runs, baseline)
-        study = load_runs(parse_document("judge", runs_text(settings, f"{table}\n{text}")), frame)
-    return JudgedRuns(study)
+        text += choice_text(over, pick_by)
+    default = partial(default_tables, baseline=baseline, over=over, pick_by=pick_by)
+    return JudgedRuns(load_runs(parse_document("judge", runs_text(settings, text)), frame, default))
 
 
 def _metrics(given: Mapping[str, str] | Sequence[str]) -> dict[str, dict[str, str]]:

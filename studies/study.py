@@ -185,6 +185,11 @@ class Study:
         first = max(self.seeds) + 1
         return tuple(range(first, first + max(0, (self.header.max_seeds or 0) - len(self.seeds))))
 
+    @property
+    def repeats(self) -> str:
+        """Return what a cell has several of: "seed" where equal seeds are compared, else "run"."""
+        return "seed" if self.pairs_seeds else "run"
+
     def with_later_seeds(self) -> Study:
         """Return the study, with unchanged factors, and the trials of all seeds that may be added later."""
         return self._with_later_seeds

@@ -98,6 +98,15 @@ def judge(
             metavar="CLAIM", help="A claim, such as 'loss[arm=a] < loss[arm=b] - 0.01'. Repeatable."
         ),
     ] = None,
+    over: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FACTOR", help="A factor, such as lr, whose best level counts, or the mean of its levels."
+        ),
+    ] = None,
+    pick_by: Annotated[
+        str | None, typer.Option(metavar="METRIC", help="The metric that picks the level of --over.")
+    ] = None,
     table_format: Annotated[
         str, typer.Option("--format", metavar=_FORMATS, help="The format of tables.", rich_help_panel=_OUTPUT)
     ] = "rich",
@@ -147,6 +156,8 @@ def judge(
         "planned": planned,
         "baseline": baseline,
         "claims": claim or (),
+        "over": over or (),
+        "pick_by": pick_by,
     }
     found = judge_runs(source, **options)
     tables, checked = found.tables(), found.check_claims()

@@ -155,6 +155,7 @@ class CellResults:
         metrics: pl.DataFrame | None,
     ) -> None:
         self.seeds, self.pairs_seeds, self._runs = study.seeds, study.pairs_seeds, study.runs
+        self.repeats = study.repeats
         self.are_judged = study.runs is not None
         self.tries = (study.runs.settings.tries if study.runs is not None else None) or 1
         self.looks = seeds_at_looks(study.seeds, study.later_seeds)
@@ -192,7 +193,7 @@ class CellResults:
 
     def _smallest_step(self, metric: str, trial: Trial | None) -> float:
         if self._runs is not None:
-            return self._runs.steps[metric]
+            return self._runs.step(metric)
         if trial is None:
             return smallest_step(find_metric(metric), None, largest=self._largest[metric])
         per_epoch = self._per_epoch[metric].get(trial.id)
@@ -350,7 +351,7 @@ class CellResults:
             quantity=quantity,
             trials=trials,
             ends=ends,
-            gaps=count_notes((each.why for each in missing.values()), where, count),
+            gaps=count_notes((each.why for each in missing.values()), where, count, self.repeats),
             missing=missing,
             remarks=remarks,
             where=where,
@@ -361,9 +362,9 @@ class CellResults:
         )
 
 
-def count_notes(whys: Iterable[str], where: str, count: int) -> tuple[Note, ...]:
-    """Return a note for each reason, such as `2 of 3 seeds not run`, with the number of its seeds."""
-    of = f" of {count} seeds" if count > 1 else " seed"
+def count_notes(whys: Iterable[str], where: str, count: int, noun: str) -> tuple[Note, ...]:
+    """Return a note for each reason, such as `2 of 3 seeds not run`, with the number of its seeds or runs."""
+    of = f" of {count} {noun}s" if count > 1 else f" {noun}"
     return tuple(Note(where=where, what=f"{n}{of} {why}") for why, n in count_reasons(whys).items())
 
 

@@ -258,7 +258,10 @@ def notes_on_cells(checked: CheckedComparison) -> Iterator[Note]:
         seeds = checked.counted(cell)
         count = max(len(seeds), len(checked.results.seeds if checked.results.pairs_seeds else cell.trials))
         yield from count_notes(
-            (why for seed, why in cell.remarks.items() if seed in seeds), cell.where, count
+            (why for seed, why in cell.remarks.items() if seed in seeds),
+            cell.where,
+            count,
+            checked.results.repeats,
         )
     for cell in [] if checked.is_untrained else checked.unlearnt:
         yield Note(where=cell.where, what="not learnt, no better than a guess")
@@ -286,7 +289,7 @@ def notes_on_test(
             easier = "a harder test" if bound == "largest" else "an easier test"
         is_advised = is_open or own.verdict is Verdict.UNTRAINED
         advice = f"; {easier} may show a difference" if is_advised else ""
-        what = f"all values of {plural(test.n, 'seed')} at the {bound} possible value{advice}"
+        what = f"all values of {plural(test.n, results.repeats)} at the {bound} possible value{advice}"
         yield Note(where=label, what=what)
     if test.own_spread is None or test.spread is None or is_open != (of_claim in OPEN):
         return

@@ -119,6 +119,7 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
     asked = [*((each.deciding, each.needed) for each in checked), *((each, each.needed) for each in findings)]
     hints = "".join(seeds_hint(finding, needed) for finding, needed in asked)
     is_paired = not any(finding.groups for finding in findings)
+    noun = "seed" if is_paired else "run"
     which = "paired by seed" if is_paired else "of independent runs, as seeds are not paired"
     sentences = [
         (True, f"Effect: left minus right, {which}, with its t interval at {_levels(checked)}."),
@@ -140,17 +141,17 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
         (
             any(note.kind == "spread" for finding in findings for note in finding.notes),
             "Cells that vary far more than the compared ones widen the interval; where they vary far less, "
-            'more than 5 % of verdicts with few seeds are wrong. test = "t" uses only the compared cells, '
+            f'more than 5 % of verdicts with few {noun}s are wrong. test = "t" uses only the compared cells, '
             "but must be set before any result.",
         ),
         (
             "permutation" in pooled,
-            f"With enough seeds, a {TESTS['permutation']} decides instead, and the interval is of the "
+            f"With enough {noun}s, a {TESTS['permutation']} decides instead, and the interval is of the "
             "comparison alone.",
         ),
         (
             any(finding.test == "wilcoxon" and not finding.bounds for finding in unranked),
-            f"With a diverged seed, a {TESTS['wilcoxon'] if is_paired else RANK_SUMS} decides, in which "
+            f"With a diverged {noun}, a {TESTS['wilcoxon'] if is_paired else RANK_SUMS} decides, in which "
             "it has the largest rank; the effect is then the Hodges–Lehmann estimate"
             f"{', with the interval of that test' * is_paired}.",
         ),
@@ -172,7 +173,8 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
         ),
         (
             "would do" in hints,
-            f'"would do": seeds for a power of 80 % at this effect and spread, up to {MOST_SEEDS}'
+            f'"would do": {noun}s {"of each side " * (not is_paired)}for a power of 80 % at this effect and '
+            f"spread, up to {MOST_SEEDS}"
             f"{f', also if these are more than max_seeds = {most}' if is_beyond else ''}.",
         ),
         (
@@ -278,7 +280,7 @@ def _rows(checked: ClaimResult) -> Iterator[_ClaimRow]:
     if len(listed_here) < len(found):
         notes.append(f"listed: the {len(listed_here)} of {len(found)} comparisons that decide its parts")
     if checked.verdict is Verdict.UNDECIDED and checked.deciding.n == 1:
-        notes.append("one seed alone has no spread")
+        notes.append(f"one {'run' if checked.deciding.groups else 'seed'} alone has no spread")
 
     def row(
         finding: ComparisonResult, text: str, verdict: Verdict, needed: int | None, word: str = ""

@@ -231,12 +231,13 @@ def seeds_hint(finding: ComparisonResult, needed: int | None, *, within: str = "
     """
     if finding.gaps or finding.verdict is not Verdict.UNDECIDED or not finding.effect_text:
         return ""
+    noun = "run" if finding.groups else "seed"
     if finding.at_bound:
-        return ", more seeds do not help"
+        return f", more {noun}s do not help"
     if needed and needed <= MOST_SEEDS:
         return f", {needed} would do{' for the claim' * (needed != finding.needed)}"
     if finding.interval is None or not all(map(math.isfinite, finding.interval)):
-        return ", run more seeds"
+        return ", make more runs" if finding.groups else ", run more seeds"
     if finding.is_ratio:  # its interval says the same
         return ""
     return f", {within}{finding.format(max(map(abs, finding.interval)))}"

@@ -262,12 +262,13 @@ class FigureCells:
         shown: Spread = getattr(self.spec, "spread", "sd")
         part = f"; {interval}: {SPREADS[shown]}." if interval else "."
         chosen = selected_seeds(self.spec.select, self.subject.study.factors)
-        seeds = chosen or ("one seed" if high == 1 else f"{number_range([low, high])} seeds")
+        noun = self.subject.study.repeats
+        seeds = chosen or (f"one {noun}" if high == 1 else f"{number_range([low, high])} {noun}s")
         mean = f"{seeds}." if high == 1 else f"mean of {seeds}{part}"
         has_diverged = not self.diverged.keys().isdisjoint(self.frame["cell"])
         return [
             f"{mark}: {mean}",
-            *[f"{diverged}: without the seeds that diverged or failed."] * has_diverged,
+            *[f"{diverged}: without the {noun}s that diverged or failed."] * has_diverged,
         ]
 
     def lost_note(self) -> list[str]:
@@ -277,7 +278,11 @@ class FigureCells:
         lost = (cell for cell in sorted(self.diverged) if place_of(self.cells[cell], over) not in drawn)
         names = dict.fromkeys(self.cell_name(cell, over) for cell in lost)
         listed = "; ".join(names) if len(names) <= MAX_LISTED else plural(len(names), "cell")
-        return [f"Without a value, since seeds diverged or failed: {listed}."] if names else []
+        return (
+            [f"Without a value, since {self.subject.study.repeats}s diverged or failed: {listed}."]
+            if names
+            else []
+        )
 
 
 def collect_cells(spec: CellFigure, subject: ResultSubject, metrics: pl.DataFrame | None) -> FigureCells:

@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 TIE_NOTE = Footnote(mark=NOT_SEPARABLE, text="not separable from the best")
 """The footnote of values that the seeds cannot tell from the best of their column."""
 
+ITEM_ERRORS = "± standard error of test items: it says nothing of other trainings"
+"""The footnote of values of one run with an error over test items."""
+
 
 class TableCells:
     """A table of cells: its rows, columns and trials, their values and tests, and the finished table.
@@ -271,6 +274,8 @@ class TableCells:
                 p=tested.p,
             )
         spread, interval = spread_texts(estimate, metric, self.spec.spread)
+        if (error := self._item_error(*place)) is not None:
+            spread = metric.format(error)
         if estimate is not None and tally.broken:
             text, spread, interval = f"{tally.broken} ({metric.format(estimate.value)})", "", ""
         elif estimate is not None:
@@ -318,12 +323,22 @@ class TableCells:
             lines.append(published_line(number, theirs, marks, comparable=not unit_note))
         return tuple(lines)
 
+    def _item_error(self, row: str, column: str, metric: str) -> float | None:
+        """Return the error of test items of a cell with one run, which another program states."""
+        runs = self.study.runs
+        if runs is None or not any(each.item_errors for each in runs.runs):
+            return None
+        trials = [each.id for each in self.trials if self.place(each.levels) == (row, column)]
+        return runs.item_error(self.study, trials, metric)
+
     def _remarks(self, place: Place, tally: Tally | None, fallback: Tally | None) -> list[str]:
         remarks: list[str] = []
         if tally is not None:
             remarks.append(tally.label)
+            if self._item_error(*place) is not None:
+                remarks.append(ITEM_ERRORS)
             over_levels = self.spec.pick_by is not None and not tally.label
-            remarks += (fallback or tally).remarks("trials" if over_levels else "seeds")
+            remarks += (fallback or tally).remarks("trials" if over_levels else f"{self.study.repeats}s")
             remarks.append(tally.pick_remark)
         return list(filter(None, [*remarks, self._untrained.get(place[:2], "")]))
 

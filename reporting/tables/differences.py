@@ -324,7 +324,7 @@ def _average(
         return ""
     merged = spec.pick_by is not None  # a cell that waits has the trials of all levels
     known = sorted({seeds if merged and not tally.label else max(tally.trials, seeds) for tally in tallies})
-    noun = "seed" if study.pairs_seeds else "run"
+    noun = study.repeats
     over = f"one {noun}" if known == [1] else f"{number_range(known)} {noun}s"
     averaged = "" if known == [1] else f"mean {SPREADS[spec.spread]} of "
     over = selected_seeds(spec.select, study.factors) or over
@@ -345,19 +345,20 @@ def _best(made: TableCells, cells: Sequence[Cell]) -> tuple[list[str], list[str]
     """Return remarks on what is bold and on the differences that can be shown, and a note on the tests."""
     columns = made.bold_cells
     is_single = any(each.has_one_seed for each in columns)
-    remarks = ["Without bold: one seed does not rank."] if is_single else []
+    noun = made.study.repeats
+    remarks = [f"Without bold: one {noun} does not rank."] if is_single else []
     if not any(cell.best for cell in cells):
         return remarks, []
     sides = {column.metric.higher_is_better for column in columns if column.best}
     side = "best" if len(sides) > 1 else "highest" if True in sides else "lowest"
     strayed = any(tally.values and tally.counts_as_worst for tally in made.tallies.values())
-    end = "; never with a diverged or failed seed." if strayed else "."
+    end = f"; never with a diverged or failed {noun}." if strayed else "."
     if made.spec.bold == "best":
         return [*remarks, f"Bold: {side} in its column, with all ties at the shown precision{end}"], []
     remarks.insert(0, f"Bold: {side} in its column{end}")
     tested = [column for column in columns if column.tests]
     limits = [(column.metric, each) for column in tested for each in column.detectable]
-    remarks += [f"Differences that the seeds can show: {words}."] if (words := _limit_words(limits)) else []
+    remarks += [f"Differences that the {noun}s can show: {words}."] if (words := _limit_words(limits)) else []
     rule = _test_rule(tested, "the column", "", "pair") if tested else ""
     return remarks, [f"{NOT_SEPARABLE}: p ≥ {SIGNIFICANCE_LEVEL} by {rule}."] if rule else []
 

@@ -136,6 +136,7 @@ _cut = Tokenizer(
     {
         "space": r"[ \t\r\n]+",
         "number": r"(?:[0-9]|\.[0-9])(?:[eE][+-](?=[0-9])|[\w.])*",
+        "path": r"[A-Za-z_]\w*(?:[/.][A-Za-z_]\w*)+(?=[ \t]*\[)",  # a column of another program's runs
         "name": r"[A-Za-z_]\w*",
         "quoted": r""" "[^"\n]*"|'[^'\n]*' """.strip(),
         "sign": r">>|[<>=!]=|[-+*/<>=()\[\]{},]",
@@ -153,7 +154,7 @@ def tokenize(text: str) -> list[Token]:
     return [
         token._replace(kind=token.text)
         if token.kind == "sign" or (token.kind == "name" and token.text in KEYWORDS)
-        else token
+        else token._replace(kind="name" if token.kind == "path" else token.kind)
         for token in _cut(text)
     ]
 

@@ -50,7 +50,8 @@ class RunRows:
 
     `label` names the files, and `digest` is the SHA-256 of what they contain. `named` and `metrics` are the
     columns that the form of the files gives, `better` the directions that they state, `told` how they were
-    read, and `limits` what they cannot show. `decimals` are those of means that stand for runs.
+    read, and `limits` what they cannot show. `decimals` are those of means that stand for runs. `item_errors`
+    has the column with the standard error over test items of a metric, which says nothing of trainings.
     """
 
     frame: pl.DataFrame
@@ -63,6 +64,7 @@ class RunRows:
     told: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
     decimals: int | None = None
+    item_errors: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def read_runs(settings: RunsSettings, folder: Path, frame: pl.DataFrame | None = None) -> RunRows:
@@ -357,11 +359,17 @@ def _lm_eval(paths: Sequence[Path], label: str, digest: str) -> RunRows:
         "checkpoints differ on such items, and nothing of other trainings of the same method."
     )
     frame = pl.DataFrame(made, infer_schema_length=None)
-    metrics = tuple(name for name in frame.columns if name.removesuffix("_stderr") in better)
     return RunRows(
-        frame=frame, form="lm-eval", label=label, digest=digest, named=("model", "task"), metrics=metrics,
-        better=better, limits=(limit,),
-    )  # fmt: skip
+        frame=frame,
+        form="lm-eval",
+        label=label,
+        digest=digest,
+        named=("model", "task"),
+        metrics=tuple(name for name in frame.columns if name in better),
+        better=better,
+        limits=(limit,),
+        item_errors={name: f"{name}_stderr" for name in better if f"{name}_stderr" in frame.columns},
+    )
 
 
 def decimals_of(value: object) -> int:

@@ -10,8 +10,8 @@ import math
 import re
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -44,16 +44,23 @@ _NO_FACTOR = re.compile(
     re.IGNORECASE,
 )
 _NO_METRIC = re.compile(r"stderr|__MIN$|__MAX$|scale|reduction|weight|coef", re.IGNORECASE)
+_PATH = re.compile(r"[A-Za-z_]\w*(?:[/.][A-Za-z_]\w*)+", re.ASCII)
+"""A name of a column that can stand in a claim as it is."""
+
 _MOST_FACTORS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A run: the number of its cell, its seed, and of each metric the value, the status and the reason."""
+    """A run: the number of its cell, its seed, and of each metric the value, the status and the reason.
+
+    `item_errors` has the standard errors of metrics over test items, where the files state them.
+    """
 
     cell: int
     seed: int
     values: Mapping[str, tuple[float | None, ValueStatus, str]]
+    item_errors: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +92,27 @@ class Runs:
         """Whether only means, spreads and numbers of runs are known."""
         return self.settings.form == "summary"
 
+    def step(self, metric: str) -> float:
+        """Return the smallest difference of two values of a metric."""
+        return self.steps[self.aliases.get(metric, metric)]
+
+    def item_error(self, study: Study, trials: Collection[str], metric: str) -> float | None:
+        """Return the standard error of a metric over test items; None except for one trial that has it."""
+        if len(trials) != 1:
+            return None
+        (trial,) = trials
+        at = next(at for at, each in enumerate(study.cells) if each.id == trial)
+        return self.runs[at].item_errors.get(self.aliases.get(metric, metric))
+
+    @property
+    def aliases(self) -> Mapping[str, str]:
+        """The names of metrics by those of their columns, such as `val/loss`, which mean the same."""
+        columns = {each.column: name for name, each in self.settings.metrics.items()}
+        return {column: name for column, name in columns.items() if column and _PATH.fullmatch(column)}
+
     def observe(self, study: Study, trials: Sequence[str], metric: str) -> pl.DataFrame:
         """Return the value of a metric for each of these trials, with the columns of `reporting.observe`."""
+        metric = self.aliases.get(metric, metric)
         runs = {trial.id: run for trial, run in zip(study.cells, self.runs, strict=True)}
         found = [(trial, runs[trial].seed, *runs[trial].values[metric]) for trial in trials]
         schema = {
@@ -154,8 +180,13 @@ def find_runs(settings: RunsSettings, rows: RunRows) -> Runs:
             cell=cell,
             seed=seeds[row],
             values={
-                name: _value(column[row], whys[row], name, seeds[row], label)
+                name: _value(column[row], whys[row], name, f"{'seed' if seed else 'run'} {seeds[row]}", label)
                 for name, column in values.items()
+            },
+            item_errors={
+                name: float(frame[rows.item_errors[column]][row])
+                for name, column in columns.items()
+                if column in rows.item_errors and frame[rows.item_errors[column]][row] is not None
             },
         )
         for cell, own in enumerate(kept.values())
@@ -228,7 +259,7 @@ def _metrics(settings: RunsSettings, rows: RunRows, told: list[str]) -> dict[str
         ):
             better = "lower" if _LOWER.search(column) else "higher"
             told.append(f"{better} {column} is better, by its name")
-        if better is None and not (rows.form == "lm-eval" and column.endswith("_stderr")):
+        if better is None:
             unsure.append(
                 f"is a lower or a higher {column} better? Say --metric {column}:lower or {column}:higher"
             )
@@ -240,7 +271,9 @@ def _metrics(settings: RunsSettings, rows: RunRows, told: list[str]) -> dict[str
         named[f"run_{name}"] = named.pop(name)
         told.append(f"in claims, {name} is run_{name}, as activemem counts a cost of that name itself")
     plain = ((name, each) for name, each in named.items() if name not in (each.column, f"run_{each.column}"))
-    told += [f"in claims, {each.column} is {name}" for name, each in plain]
+    told += [
+        f"in claims, {each.column} is {name}" for name, each in plain if not _PATH.fullmatch(str(each.column))
+    ]
     return named
 
 
@@ -420,11 +453,11 @@ def _seeds(
 
 
 def _value(
-    value: float | None, why: str, metric: str, seed: int, label: str
+    value: float | None, why: str, metric: str, run: str, label: str
 ) -> tuple[float | None, ValueStatus, str]:
     """Return the value of a run, its status, and why it has none. A value that is not finite has diverged."""
     if value is not None and not math.isfinite(value):
-        return None, ValueStatus.DIVERGED, f"diverged: the {metric} of seed {seed} is not a finite number"
+        return None, ValueStatus.DIVERGED, f"diverged: the {metric} of {run} is not a finite number"
     if why:
         return None, ValueStatus.FAILED, why
     if value is None:

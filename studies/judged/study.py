@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from hashlib import sha256
@@ -63,15 +63,21 @@ class _NoTask(TaskSettings):
     epoch_scores: ClassVar[None] = None  # pyright: ignore -- nor measured
 
 
+DefaultTables = Callable[[Runs], Mapping[str, str]]
+"""Makes the texts of the tables and figures of runs whose file has none, by their role."""
+
 _MODEL = ModelSettings.model_construct(recipe="")
 _TASK = _NoTask.model_construct(name="")
 _TRAIN = TrainSettings.model_construct(curriculum=None)
 
 
-def load_runs(document: Document, frame: pl.DataFrame | None = None) -> Study:
+def load_runs(
+    document: Document, frame: pl.DataFrame | None = None, default: DefaultTables | None = None
+) -> Study:
     """Return the study of a file with [runs]; `frame` has the runs if there is no file of them.
 
-    Raise StudyError for faults of the file, and RunsError for runs that cannot be judged.
+    `default` makes the tables and figures of a file without any, `default_tables` if it is left out. Raise
+    StudyError for faults of the file, and RunsError for runs that cannot be judged.
     """
     diagnostics = Diagnostics(document)
     for name in document.data:
@@ -89,19 +95,26 @@ def load_runs(document: Document, frame: pl.DataFrame | None = None) -> Study:
         raise StudyError(document.source, diagnostics.faults)
     runs = find_runs(settings, read_runs(settings, folder, frame))
     with judged_metrics(runs):
-        return _study(diagnostics, header, runs, published)
+        return _study(diagnostics, header, runs, published, (default or default_tables)(runs))
 
 
 @contextmanager
 def judged_metrics(runs: Runs) -> Iterator[None]:
     """Within this context, names of metrics mean those of these runs, and may be those of shipped ones."""
     with ExitStack() as stack:
-        for name, metric in runs.metrics.items():
+        columns = {column: runs.metrics[name] for column, name in runs.aliases.items()}
+        for name, metric in (*runs.metrics.items(), *columns.items()):
             stack.enter_context(METRICS.replaced(name, metric))
         yield
 
 
-def _study(diagnostics: Diagnostics, header: JudgedHeader, runs: Runs, published: PublishedNumbers) -> Study:
+def _study(
+    diagnostics: Diagnostics,
+    header: JudgedHeader,
+    runs: Runs,
+    published: PublishedNumbers,
+    default: Mapping[str, str],
+) -> Study:
     name = (
         header.name
         or re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(runs.settings.file[0]).stem).strip("-.")
@@ -116,9 +129,9 @@ def _study(diagnostics: Diagnostics, header: JudgedHeader, runs: Runs, published
         baseline={},
     )
     document = diagnostics.document
-    if not document.data.keys() >= {"table", "curve"}:
-        default = parse_document("runs", default_table(runs)).data
-        document = replace(document, data={**default, **document.data})
+    if missing := [text for role, text in default.items() if role not in document.data]:
+        completed = parse_document(document.source, "\n".join([document.text, *missing]))
+        document = replace(completed, path=document.path)
     template = Template(tables={})
     sections = Sections(
         diagnostics=Diagnostics(document),
@@ -151,7 +164,7 @@ def _study(diagnostics: Diagnostics, header: JudgedHeader, runs: Runs, published
         header=StudySettings(
             name=name if name[0].isalpha() else f"runs-{name}", title=header.title or f"{runs.origin}"
         ),
-        document=diagnostics.document,
+        document=document,
         template=template,
         design=design,
         expansions={},
@@ -193,22 +206,37 @@ def _claim_fault(claim: Any, runs: Runs) -> str:  # noqa: ANN401 -- a claim
     return ""
 
 
-def default_table(runs: Runs, baseline: str | None = None) -> str:
-    """Return the table and figures of runs without any: the first factor as rows, the second as columns."""
-    names = list(runs.cells[0])
-    if len(names) > 2:
-        raise RunsError(f"say which of {', '.join(names)} are rows and columns, in a [[table]]")
+def default_tables(
+    runs: Runs, *, baseline: str | None = None, over: Sequence[str] = (), pick_by: str | None = None
+) -> dict[str, str]:
+    """Return the table and the figures of runs without any, as texts by their role.
+
+    The first factor that is not in `over` makes rows, the second columns. `baseline` is a row, `over` has
+    factors whose levels are averaged, or of which `pick_by` picks the best.
+    """
+    names = [name for name in runs.cells[0] if name not in over]
+    if len(names) > 2 or not names:
+        raise RunsError(f"say which of {', '.join(runs.cells[0])} are rows and columns, in a [[table]]")
+    more = choice_text(over, pick_by)
     columns = f"columns = {json.dumps(names[1])}\n" if len(names) > 1 else ""
     metrics = list(runs.metrics)
-    text = (
+    table = (
         f'[[table]]\nname = "runs"\nrows = {json.dumps(names[0])}\n{columns}value = {json.dumps(metrics)}\n'
     )
-    text += "" if baseline is None else f"baseline = {json.dumps(baseline)}\n"
+    table += more + ("" if baseline is None else f"baseline = {json.dumps(baseline)}\n")
     panels = f"panels = {json.dumps(names[1])}\n" if len(names) > 1 else ""
-    for metric in metrics:
-        text += f'\n[[curve]]\nname = "{metric}"\nkind = "bar"\nx = {json.dumps(names[0])}\n'
-        text += f'{panels}value = "{metric}"\n'
-    return text
+    figures = [
+        f'[[curve]]\nname = "{metric}"\nkind = "bar"\nx = {json.dumps(names[0])}\n'
+        f'{panels}value = "{metric}"\n{more}'
+        for metric in metrics
+    ]
+    return {"table": table, "curve": "\n".join(figures)}
+
+
+def choice_text(over: Sequence[str], pick_by: str | None) -> str:
+    """Return the keys `over` and `pick_by` of a table, a figure or a claim as text, "" without them."""
+    text = f"over = {json.dumps(list(over))}\n" if over else ""
+    return text if pick_by is None else f"{text}pick_by = {json.dumps(pick_by)}\n"
 
 
 def runs_text(settings: RunsSettings, more: str = "", name: str = "") -> str:

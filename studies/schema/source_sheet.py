@@ -225,7 +225,8 @@ def _check_names(diagnostics: Diagnostics, sources: Iterable[KeyPath], settings:
 def _defaults(data: Mapping[str, Any], filled: Collection[str]) -> Iterator[tuple[KeyPath, object]]:
     """Yield the defaults of the keys that a study's tables leave out.
 
-    A table that a factor in `filled` fills or names has none.
+    A table that a factor in `filled` fills or names has none, and neither has `train.start`, without which
+    weights are new, as in every paper.
     """
     schemas = [("model", ModelSettings), ("train", TrainSettings)]
     name = dict(iter_leaves((), {"task": data.get("task")})).get(("task", "name"))
@@ -269,5 +270,5 @@ def _schema_defaults(
         inner = named.get(place, next((each for each in kinds if issubclass(each, StrictModel)), None))
         if inner is not None and (field.default is not None or place in given):
             yield from _schema_defaults(place, inner, given, named)
-        elif place not in given and not field.is_required() and name not in BUDGET_KEYS:
+        elif place not in given and not field.is_required() and name not in (*BUDGET_KEYS, "start"):
             yield place, field.default

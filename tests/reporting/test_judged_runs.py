@@ -199,7 +199,7 @@ def test_a_run_that_failed_leaves_a_claim_undecided_unless_it_is_declared(tmp_pa
     found = judged(tmp_path, WANDB, claims=claim)
     result = only(found.check_claims())
     assert result.verdict == "undecided"
-    assert [str(each) for each in result.deciding.gaps] == ["mixer=both: 1 of 4 seeds not finished (running)"]
+    assert [str(each) for each in result.deciding.gaps] == ["mixer=both: 1 of 4 runs not finished (running)"]
     assert "1 of 4 failed" in str(found.table())
     assert (
         only(judged(tmp_path, WANDB, failed="left-out", claims=claim).check_claims()).verdict == "confirmed"
@@ -250,13 +250,13 @@ def test_ranks_decide_where_runs_diverged_as_by_mann_and_whitney(tmp_path: Path)
     assert found.deciding.interval is None
 
 
-def test_values_at_a_bound_cannot_be_told_apart_by_more_seeds(tmp_path: Path) -> None:
+def test_values_at_a_bound_cannot_be_told_apart_by_more_runs(tmp_path: Path) -> None:
     claims = ["accuracy[mixer=conv] > accuracy[mixer=attn]", "accuracy[mixer=mlp] < accuracy[mixer=conv]"]
     found = judged(tmp_path, CEILING, claims=claims)
     tie, worse = found.check_claims()
     assert (tie.verdict, tie.deciding.at_bound, worse.verdict) == ("undecided", True, "confirmed")
     text = found.claims_text()
-    assert "more seeds do not help" in text
+    assert "more runs do not help" in text
     assert "run more seeds" not in text
     assert [row[0].best for row in found.table().cells] == [True, True, False]
 
@@ -338,7 +338,7 @@ def test_results_of_lm_eval_have_no_verdict_on_methods(tmp_path: Path) -> None:
         tmp_path, claims="acc[model=mix, task=hellaswag] > acc[model=base, task=hellaswag]"
     )
     assert only(found.check_claims()).verdict == "undecided"
-    assert "one seed alone has no spread" in found.claims_text()
+    assert "one run alone has no spread" in found.claims_text()
     assert "nothing of other trainings" in " ".join(found.table().remarks)
 
 
