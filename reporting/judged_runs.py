@@ -100,7 +100,15 @@ class JudgedRuns:
         """Return all figures, or the named one. Raise RunsError if there is none of this name."""
         with judged_metrics(self.runs):
             specs = _named("curve", self.study.curves, name)
-            return [build_curve(self.study, spec, self.outcomes, pl.DataFrame()) for spec in specs]
+            return [
+                build_curve(
+                    self.study,
+                    spec,
+                    self.outcomes,
+                    self.runs.course(self.study) if getattr(spec, "is_course", False) else None,
+                )
+                for spec in specs
+            ]
 
     def check_claims(self) -> tuple[ClaimResult, ...]:
         """Return the verdict on each claim."""

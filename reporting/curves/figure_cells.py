@@ -304,11 +304,11 @@ def collect_cells(spec: CellFigure, subject: ResultSubject, metrics: pl.DataFram
         ends = ends.filter(pl.col("cell").is_in(numbers) | pl.col("status").is_in(_LEFT_OUT))
     trained = ends.filter(~pl.col("status").is_in(_LEFT_OUT))
     history, lacks_whole_dev = metrics, False
-    if metrics is not None and spec.is_course:
+    if metrics is not None and spec.is_course and study.runs is None:
         tasks = {trial.id: trial.common.task for trial in study.with_later_seeds().trials}
         history = without_whole_dev(metrics, outcomes, tasks)
         lacks_whole_dev = spec.value.startswith("dev_") and len(history) < len(metrics)
-    if spec.needs_history and study.runs is None:
+    if spec.is_course or (spec.needs_history and study.runs is None):
         values = _values(spec, placed, outcomes, history)
     else:
         values = finals.filter(status=ValueStatus.DONE).select("trial", "value")

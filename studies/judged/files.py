@@ -52,6 +52,8 @@ class RunRows:
     columns that the form of the files gives, `better` the directions that they state, `told` how they were
     read, and `limits` what they cannot show. `decimals` are those of means that stand for runs. `item_errors`
     has the column with the standard error over test items of a metric, which says nothing of trainings.
+    `history` has the learning curves, if there are any: the number of the run, its `step`, and a column for
+    each metric. `axis` says whether steps are steps or epochs.
     """
 
     frame: pl.DataFrame
@@ -65,6 +67,8 @@ class RunRows:
     limits: tuple[str, ...] = ()
     decimals: int | None = None
     item_errors: Mapping[str, str] = field(default_factory=dict[str, str])
+    history: pl.DataFrame | None = None
+    axis: str = "step"
 
 
 def read_runs(settings: RunsSettings, folder: Path, frame: pl.DataFrame | None = None) -> RunRows:
@@ -280,8 +284,22 @@ def _from_curves(rows: RunRows, curves: Sequence[tuple[dict[str, str], str, pl.D
             if step < (longest := max(by_run.values())):
                 made[key][WHY] = f"stopped at step {step:g} of {longest:g}"
     frame = pl.DataFrame(list(made.values()), infer_schema_length=None)
+    numbers_of = {key: number for number, key in enumerate(made)}
+    history = [
+        curve.drop_nulls().select(
+            "step", pl.col("value").alias(metric), run=numbers_of[tuple(levels.values())]
+        )
+        for levels, metric, curve in curves
+    ]
     told = ("of each curve, the last step counts",)
-    return replace(rows, frame=frame, form="curves", metrics=tuple(ends), told=told)
+    return replace(
+        rows,
+        frame=frame,
+        form="curves",
+        metrics=tuple(ends),
+        told=told,
+        history=pl.concat(history, how="diagonal_relaxed"),
+    )
 
 
 def _last_steps(settings: RunsSettings, rows: RunRows) -> RunRows:
@@ -296,7 +314,14 @@ def _last_steps(settings: RunsSettings, rows: RunRows) -> RunRows:
     last = ordered.group_by(keys, maintain_order=True).last()
     longest = last[step].max()
     why = pl.when(pl.col(step) < longest).then(pl.format(f"stopped at step {{}} of {longest:g}", step))
-    return replace(rows, frame=last.with_columns(why.alias(WHY)), told=("of each run, the last step counts",))
+    named = last.select(keys).with_row_index("run")
+    return replace(
+        rows,
+        frame=last.with_columns(why.alias(WHY)),
+        told=("of each run, the last step counts",),
+        history=ordered.join(named, on=keys, nulls_equal=True).with_columns(pl.col(step).alias("step")),
+        axis=step.lower().lstrip("_"),
+    )
 
 
 def _name_pattern(names: str) -> re.Pattern[str]:

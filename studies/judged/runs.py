@@ -69,7 +69,8 @@ class Runs:
 
     `settings` is [runs] with all guesses. `sentences` stand below every table and figure, since verdicts
     depend on them; `told` is how the files were read. `steps` is the smallest difference of two values of a
-    metric.
+    metric. `history` has the learning curves, if the files have any: the number of the run, the name of the
+    metric, its step and its value. Along the `axis` are steps or epochs.
     """
 
     settings: RunsSettings
@@ -81,6 +82,8 @@ class Runs:
     steps: Mapping[str, float]
     sentences: tuple[str, ...]
     told: tuple[str, ...]
+    history: pl.DataFrame | None = None
+    axis: str = "step"
 
     @property
     def pairs_seeds(self) -> bool:
@@ -91,6 +94,37 @@ class Runs:
     def is_summary(self) -> bool:
         """Whether only means, spreads and numbers of runs are known."""
         return self.settings.form == "summary"
+
+    def course(self, study: Study) -> pl.DataFrame:
+        """Return the learning curves at the steps that all runs of a cell have, as a store's metrics.
+
+        Raise RunsError if the runs of a cell have no two steps in common, so that no mean is possible.
+        """
+        if self.history is None:
+            return pl.DataFrame(schema={"trial": pl.String, "name": pl.String, "value": pl.Float64})
+        known = pl.DataFrame(
+            {
+                "run": range(len(self.runs)),
+                "trial": [each.id for each in study.cells],
+                "cell": [each.cell for each in self.runs],
+            },
+            schema_overrides={"run": pl.UInt32},
+        )
+        found = self.history.join(known, on="run").drop_nulls("value")
+        runs = pl.col("run").n_unique()
+        found = found.filter(runs.over("cell", "name", "step") == runs.over("cell", "name"))
+        steps = found.group_by("cell", "name").agg(pl.col("step").n_unique())["step"]
+        cells = known["cell"].n_unique()
+        if len(steps) < cells or (len(steps) and min(steps) < 2):
+            raise RunsError(
+                f"{self.origin}: the runs of a cell have no two {self.axis}s in common, so their curves "
+                f"have no mean: export them at equal {self.axis}s"
+            )
+        columns = {name: column for column, name in self.aliases.items()}
+        written = found.with_columns(pl.col("name").replace(columns)).filter(
+            pl.col("name").is_in(columns.values())
+        )
+        return pl.concat([found, written]).with_columns(epoch=pl.col("step"))
 
     def step(self, metric: str) -> float:
         """Return the smallest difference of two values of a metric."""
@@ -175,6 +209,20 @@ def find_runs(settings: RunsSettings, rows: RunRows) -> Runs:
         left_out["without a value"] += len(blank)
     kept = {key: own for key, own in kept.items() if own}
     seeds = _seeds(frame, seed, kept, label)
+    places = {row: number for number, row in enumerate(row for own in kept.values() for row in own)}
+    history = None
+    if rows.history is not None:
+        courses = [
+            rows.history.select(
+                pl.col("run").replace_strict(places, default=None, return_dtype=pl.UInt32),
+                "step",
+                name=pl.lit(name),
+                value=numbers(rows.history[column]),
+            )
+            for name, column in columns.items()
+            if column in rows.history.columns
+        ]
+        history = pl.concat(courses).drop_nulls("run") if courses else None
     found = [
         Run(
             cell=cell,
@@ -211,6 +259,8 @@ def find_runs(settings: RunsSettings, rows: RunRows) -> Runs:
         steps=steps,
         sentences=(*rows.limits, *_sentences(settings, kept, left_out, len(frame))),
         told=tuple(f"{each[0].upper()}{each[1:]}." for each in told),
+        history=history,
+        axis=rows.axis,
     )
 
 

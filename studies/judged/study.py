@@ -180,19 +180,32 @@ def _study(
 
 def _kind_fault(spec: ResultKeys, runs: Runs) -> str:
     """Return why a table or figure cannot show these runs, or ""."""
-    kind = getattr(spec, "kind", "")
-    if kind not in _KINDS:
-        return f"kind '{kind}' needs models that were trained here: expected {', '.join(_KINDS)}"
-    if runs.is_summary and kind in _OF_RUNS:
-        return f"kind '{kind}' shows single runs, and a summary has none"
-    shown = getattr(spec, "roles", {}).values()
-    if getattr(spec, "is_course", False) or any(each in INDEX_AXES for each in shown):
-        return "runs have final values: expected a factor on each axis, not a time or an index"
-    if getattr(spec, "rows", None) == CHANGES:
-        return 'rows = "changes" needs the baseline of a study that trains'
-    if getattr(spec, "over", ()) and getattr(spec, "pick_by", None) is None and not runs.pairs_seeds:
-        return 'a mean over levels is one of each seed: it needs pair = "seed"'
-    return ""
+    kind, x = getattr(spec, "kind", ""), getattr(spec, "x", "")
+    is_course = getattr(spec, "is_course", False)
+    is_mean = getattr(spec, "over", ()) and getattr(spec, "pick_by", None) is None
+    needs = f"kind '{kind}' needs models that were trained here: expected {', '.join(_KINDS)}"
+    faults = (
+        (kind not in _KINDS, needs),
+        (runs.is_summary and kind in _OF_RUNS, f"kind '{kind}' shows single runs, and a summary has none"),
+        (
+            is_course and runs.history is None,
+            "these runs have final values, and no curves: expected a factor as x, not a time",
+        ),
+        (is_course and x != runs.axis, f'the curves of these runs are over x = "{runs.axis}", not "{x}"'),
+        (
+            any(each in INDEX_AXES for each in getattr(spec, "roles", {}).values()),
+            "runs have no metrics with an index: expected a factor on each axis",
+        ),
+        (
+            getattr(spec, "rows", None) == CHANGES,
+            'rows = "changes" needs the baseline of a study that trains',
+        ),
+        (
+            is_mean and not runs.pairs_seeds,
+            'a mean over levels is one of each seed: it needs pair = "seed"',
+        ),
+    )
+    return next((text for is_so, text in faults if is_so), "")
 
 
 def _claim_fault(claim: Any, runs: Runs) -> str:  # noqa: ANN401 -- a claim
@@ -230,6 +243,12 @@ def default_tables(
         f'{panels}value = "{metric}"\n{more}'
         for metric in metrics
     ]
+    if runs.history is not None:
+        figures += [
+            f'[[curve]]\nname = "{metric}-{runs.axis}s"\nkind = "line"\nx = "{runs.axis}"\n'
+            f'series = {json.dumps(names[0])}\n{panels}value = "{metric}"\n{more}'
+            for metric in metrics
+        ]
     return {"table": table, "curve": "\n".join(figures)}
 
 

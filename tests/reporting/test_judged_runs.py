@@ -294,6 +294,100 @@ CHART = """Step,attn-0 - loss,attn-0 - loss__MIN,attn-0 - loss__MAX,attn-1 - los
 """
 
 
+STEPS = (0, 50, 100)
+
+
+def course(arm: str, seed: int, steps: Sequence[int] = STEPS) -> str:
+    return "".join(f"{arm},{seed},{step},{3 - 0.01 * step + 0.1 * seed}\n" for step in steps)
+
+
+def test_learning_curves_are_drawn_at_the_steps_that_all_runs_of_a_cell_have(tmp_path: Path) -> None:
+    lines = [course("a", 0), course("a", 1, (0, 50, 75, 100)), course("b", 0), course("b", 1)]
+    header, options = (
+        "arm,seed,step,loss\n",
+        {"form": "curves", "factors": "arm", "metrics": {"loss": "lower"}},
+    )
+    found = judged(tmp_path, header + "".join(lines), **options)
+    (bar, line) = found.curves()
+    assert (bar.name, line.name) == ("loss", "loss-steps")
+    points = {each.name: each.points for panel in line.panels for each in panel.content.lines}
+    assert {name: [point.x for point in each] for name, each in points.items()} == {
+        "a": [*STEPS],
+        "b": [*STEPS],
+    }
+    assert [point.y for point in points["a"]] == pytest.approx([3.05, 2.55, 2.05])
+    assert "mean of 2 runs" in " ".join(line.notes)
+    assert "judged, not trained here" in line.render("svg").decode()
+    apart = header + course("a", 0) + course("a", 1, (1, 51, 100)) + course("b", 0) + course("b", 1)
+    with pytest.raises(ActivememError, match="no two steps in common, so their curves have no mean"):
+        judged(tmp_path, apart, **options).curves()
+    for x, told in (("epoch", 'over x = "step", not "epoch"'), ("step", "final values, and no curves")):
+        text = f'[[curve]]\nname = "c"\nkind = "line"\nx = "{x}"\nseries = "arm"\nvalue = "loss"\n'
+        runs, more = (
+            (header + "".join(lines), options)
+            if x == "epoch"
+            else ("arm,seed,loss\na,0,1\na,1,2\nb,0,3\n", {"factors": "arm"})
+        )
+        with pytest.raises(ActivememError, match=told):
+            judged(tmp_path, runs, **more, text=text)
+
+
+TUNED_RATES = "arm,lr,seed,test/acc,val/loss\n" + "".join(
+    f"{arm},{lr},{seed},{acc + 0.01 * (seed * 2 % 3)},{loss + 0.01 * (seed * 2 % 3)}\n"
+    for (arm, lr), (acc, loss) in {
+        ("a", 0.1): (0.70, 1.2),
+        ("a", 0.2): (0.80, 1.1),
+        ("b", 0.1): (0.60, 1.3),
+        ("b", 0.2): (0.90, 1.4),
+    }.items()
+    for seed in range(3)
+)
+
+
+def test_columns_stand_in_claims_as_they_are_written_and_a_level_is_picked_by_a_metric(
+    tmp_path: Path,
+) -> None:
+    options = {
+        "factors": ["arm", "lr"],
+        "metrics": {"test/acc": "higher", "val/loss": "lower"},
+        "over": "lr",
+        "pick_by": "val/loss",
+    }
+    found = judged(tmp_path, TUNED_RATES, claims="test/acc[arm=a] > test/acc[arm=b]", **options)
+    result = only(found.check_claims())
+    assert result.verdict == "confirmed"
+    best, other = (
+        values_of(TUNED_RATES, "test/acc", arm=arm, lr=lr) for arm, lr in (("a", "0.2"), ("b", "0.1"))
+    )
+    assert result.deciding.p == pytest.approx(float(stats.ttest_ind(best, other).pvalue))
+    plain = judged(tmp_path, TUNED_RATES, claims="test_acc[arm=a] > test_acc[arm=b]", **options)
+    assert only(plain.check_claims()).deciding.p == result.deciding.p
+    assert "best of 2 levels of lr by val/loss" in found.table().render("markdown")
+    assert not any("In claims" in each for each in found.notes)
+    again = tmp_path / "again.toml"
+    again.write_text(found.text())
+    assert only(activemem.judge(again).check_claims()).deciding.p == result.deciding.p
+    with pytest.raises(ActivememError, match=r"unknown metric 'test/ac'; nearest: test/acc"):
+        judged(tmp_path, TUNED_RATES, claims="test/ac[arm=a] > 0.5", **options)
+
+
+@pytest.mark.parametrize("pair", ["none", "seed"])
+def test_runs_that_are_not_paired_are_called_runs(tmp_path: Path, pair: str) -> None:
+    runs = "arm,seed,loss\n" + "".join(
+        f"{arm},{seed},{'nan' if (arm, seed) == ('b', 1) else start + 0.1 * (seed * 2 % 3)}\n"
+        for arm, start in (("a", 1), ("b", 1.05), ("c", 3))
+        for seed in range(3)
+    )
+    claims = ["loss[arm=a] < loss[arm=b]", "loss[arm=a] < loss[arm=c]"]
+    found = judged(tmp_path, runs, pair=pair, claims=claims)
+    told = " ".join((found.table().render("markdown"), found.claims_text(), *found.curve().notes))
+    assert ("runs diverged" in told) == (pair == "none")
+    assert ("seeds diverged" in told) == (pair == "seed")
+    if pair == "none":
+        words = told.replace("seed 1", "").replace("as seeds are not paired", "")
+        assert "seed" not in words
+
+
 def test_a_chart_of_wandb_is_read_by_the_names_of_its_runs(tmp_path: Path) -> None:
     found = judged(tmp_path, CHART, names="{mixer}-{seed}", claims="loss[mixer=attn] < loss[mixer=conv]")
     assert only(found.check_claims()).deciding.effect == pytest.approx(3.25 - 3.65)
@@ -339,6 +433,10 @@ def test_results_of_lm_eval_have_no_verdict_on_methods(tmp_path: Path) -> None:
     )
     assert only(found.check_claims()).verdict == "undecided"
     assert "one run alone has no spread" in found.claims_text()
+    table = found.table().render("markdown")
+    assert "0.512 ± 0.005" in table  # shown, and said to be no error of trainings
+    assert "± standard error of test items: it says nothing of other trainings" in table
+    assert only(found.check_claims()).deciding.interval is None
     assert "nothing of other trainings" in " ".join(found.table().remarks)
 
 
