@@ -8,11 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from ...errors import nearest_hint
-from ...storage import Store, StoreError
-from ...storage.rows import KEY_COLUMNS
+from ...storage.errors import StoreError
 from ..schema.factors import HOLE_PATTERN, TableLevels, placed_levels
 from ..schema.settings import StartSettings
 from ..text.document import Diagnostics
@@ -114,11 +111,15 @@ def _find(model: str, place: str, folder: Path) -> Path:
         beside = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
         form = f"expected STUDY:TRIAL, a model's file, or a folder with {WEIGHTS_FILE}"
         raise _StartError(f"{form}, got no file {path}{nearest_hint(path.name, beside)}")
-    return _find_trial(*named.groups(), Store(place))
+    return _find_trial(*named.groups(), place)
 
 
-def _find_trial(study: str, trial: str, store: Store) -> Path:
-    """Return the file with the weights of a study's trial."""
+def _find_trial(study: str, trial: str, place: str) -> Path:
+    """Return the file with the weights of a study's trial in the store at a place."""
+    from ...storage import Store  # noqa: PLC0415 -- loads polars, which a list of all keys does without
+    from ...storage.rows import KEY_COLUMNS  # noqa: PLC0415 -- as above
+
+    store = Store(place)
     rows = store.trials(columns=(*KEY_COLUMNS, "status")).filter(status="done")
     own = rows.filter(study=study)
     if not len(own):
@@ -126,7 +127,7 @@ def _find_trial(study: str, trial: str, store: Store) -> Path:
         known = sorted(set(rows["study"]))
         named = nearest_hint(study, known) or (f"; it has {listed(known[:_MAX_NAMED])}" if known else "")
         raise _StartError(f"{where} has no finished trial of study '{study}'{named}")
-    found = own.filter(pl.col("trial").str.starts_with(trial))["trial"].unique().sort() if trial else []
+    found = sorted({each for each in own["trial"] if each.startswith(trial)}) if trial else []
     kept = store.files.trials_with_weights(own["trial"])
     if len(found) != 1:
         some = f"; models are kept of {listed(sorted(kept)[:_MAX_NAMED])}" if kept else ""
