@@ -18,6 +18,12 @@ from .subject import metrics_frame, stored_levels, study_levels, trials_frame, w
 
 _SELECT = re.compile(r"\s*select\s+(distinct\s+)?", re.IGNORECASE)
 
+_ALL = "*"
+"""A statement that names all columns of all tables."""
+
+_LONG = ("settings", "metrics")
+"""The columns of trials with the most text."""
+
 _SIGN = re.compile(r"""'[^']*'|"[^"]*"|[(),]|\bfrom\b""", re.IGNORECASE)
 
 _COMPUTED = re.compile(r"""[^'"]*(\)|[-+*/%]\s*[\w.]+)""")
@@ -46,23 +52,10 @@ def query(store: Store | str | Path, sql: str, study: Study | None = None) -> pl
         error=QueryError,
     )
     store = open_store(store)
-    outcomes, levels = read_trials(store, study)
-    if study is not None:
-        outcomes = outcomes.with_columns(study=pl.lit(study.name))
-    studies = outcomes.select("trial", "study").join(levels, on="trial", how="left", maintain_order="left")
-    tables = {
-        "trials": trials_frame(outcomes, levels).lazy(),
-        "metrics": metrics_frame(_read_lazily(store.metrics, "metrics"), studies),
-        "outputs": _read_lazily(store.outputs, "outputs"),
-        "tuned_outputs": _read_lazily(partial(store.outputs, tuned=True), "tuned_outputs"),
-    }
-    if study is not None:
-        for name in ("outputs", "tuned_outputs"):
-            tables[name] = tables[name].filter(pl.col("trial").is_in(levels["trial"].implode()))
     try:
-        answer = pl.SQLContext(tables, eager=True).execute(sql)
+        answer = pl.SQLContext(_tables(store, study, sql), eager=True).execute(sql)
     except pl.exceptions.PolarsError as error:
-        raise QueryError(f"query: {_reworded(str(error), tables)}") from error
+        raise QueryError(f"query: {_reworded(str(error), _tables(store, study, _ALL))}") from error
     written = _selected(sql)
     if len(written) != answer.width:  # such as SELECT *
         return answer
@@ -70,6 +63,35 @@ def query(store: Store | str | Path, sql: str, study: Study | None = None) -> pl
     names = [text if _COMPUTED.fullmatch(text) else column for text, column in named]
     has_twins = len({*names}) < len(names)
     return answer if has_twins else answer.rename(dict(zip(answer.columns, names, strict=True)))
+
+
+def _tables(store: Store, study: Study | None, sql: str) -> dict[str, pl.LazyFrame]:
+    """Return the tables with the columns that a statement may name.
+
+    Without the long settings of trials, and without factors beside each of millions of values, a statement
+    takes less time and memory.
+    """
+    names_trials = sql == _ALL or "trials" in sql.lower()
+    if names_trials or study is not None:
+        outcomes, levels = read_trials(store, study)
+    else:
+        columns = [name for name in SCHEMAS["trials"].names() if name not in _LONG]
+        outcomes, levels = _with_levels(store.trials(columns=columns), None)
+    if study is not None:
+        outcomes = outcomes.with_columns(study=pl.lit(study.name))
+    trials = levels["trial"].implode()
+    studies = outcomes.select("trial", "study").join(levels, on="trial", how="left", maintain_order="left")
+    shown = [name for name in studies.columns[1:] if "*" in sql or name in sql]
+    tables = {
+        "metrics": _read_lazily(store.scan_metrics, "metrics"),
+        "outputs": _read_lazily(store.outputs, "outputs"),
+        "tuned_outputs": _read_lazily(partial(store.outputs, tuned=True), "tuned_outputs"),
+    }
+    if study is not None:
+        tables = {name: each.filter(pl.col("trial").is_in(trials)) for name, each in tables.items()}
+    if shown:
+        tables["metrics"] = metrics_frame(tables["metrics"], studies.select("trial", *shown))
+    return tables | ({"trials": trials_frame(outcomes, levels).lazy()} if names_trials else {})
 
 
 def _reworded(error: str, tables: Mapping[str, pl.LazyFrame]) -> str:
@@ -105,11 +127,15 @@ def _selected(sql: str) -> list[str]:
 
 def read_trials(store: Store, study: Study | None) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the latest attempts and the levels of the trials of a study, by default of all."""
-    outcomes = store.trials()
+    outcomes, levels = _with_levels(store.trials(), study)
+    return mark_diverged(outcomes, store), levels
+
+
+def _with_levels(outcomes: pl.DataFrame, study: Study | None) -> tuple[pl.DataFrame, pl.DataFrame]:
     levels = stored_levels(outcomes) if study is None else study_levels(study, outcomes)
-    outcomes = mark_diverged(outcomes.filter(has_trial(levels["trial"])), store)
+    outcomes = outcomes.filter(has_trial(levels["trial"]))
     return outcomes, with_task_names(levels, outcomes)
 
 
-def _read_lazily(read: Callable[[], pl.DataFrame], dataset: str) -> pl.LazyFrame:
+def _read_lazily(read: Callable[[], pl.DataFrame | pl.LazyFrame], dataset: str) -> pl.LazyFrame:
     return pl.defer(read, schema={name: kind for name, kind in SCHEMAS[dataset].items() if name != "study"})

@@ -52,8 +52,8 @@ def levels_frame(cells: Sequence[tuple[str, Mapping[str, Level]]]) -> pl.DataFra
 
 def stored_levels(outcomes: pl.DataFrame) -> pl.DataFrame:
     """Return the levels of all stored trials of any study, one row each."""
-    cells = outcomes.select("trial", "factors").iter_rows()
-    return levels_frame([(trial, json.loads(factors)) for trial, factors in cells])
+    cells = json.loads(f"[{','.join(outcomes['factors'])}]")  # one call is faster than one for each trial
+    return levels_frame(list(zip(outcomes["trial"], cells, strict=True)))
 
 
 def study_levels(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
@@ -121,7 +121,10 @@ def _column(levels: Sequence[Level | None]) -> pl.Series:
         return pl.Series(levels, dtype=pl.Int64)
     if float in kinds and kinds <= {int, float}:
         return pl.Series([None if level is None else float(level) for level in levels], dtype=pl.Float64)
-    return pl.Series([None if level is None else level_text(level) for level in levels], dtype=pl.String)
+    # each text is made once; types keep 1, 1.0 and true apart
+    keys = [(type(level), level) for level in levels]
+    texts = {key: None if key[1] is None else level_text(key[1]) for key in set(keys)}
+    return pl.Series([texts[key] for key in keys], dtype=pl.String)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

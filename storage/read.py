@@ -25,7 +25,7 @@ from .errors import DamagedError, ForeignError, StoreError, UnreadableError
 from .files import read_regular
 from .own_files import is_own
 from .place import DATA_ENDING, Layout, all_names, data_files, entries, holds_one_attempt, is_compacted
-from .rows import MEASURED_LATER, SCHEMAS, TRIALS, content_fault
+from .rows import MEASURED_LATER, SCHEMAS, SORT_KEYS, TRIALS, content_fault
 
 _log = logging.getLogger(__name__)
 
@@ -131,12 +131,48 @@ def read(
     `studies` are by default all studies. The column `RANK` is added. An attempt may have several copies; the
     one with the highest rank is valid. Raise `StoreError` for a file of an unknown schema version.
     """
+    contents = _read_partitions(quarantine, dataset, studies)
+    return scan(dataset, [batch for each in contents for batch in batches(each)], columns)
+
+
+def _read_partitions(
+    quarantine: Quarantine, dataset: str, studies: Collection[str] | None
+) -> list[dict[Path, bytes]]:
     partitions = list(quarantine.layout.partitions(dataset, studies))
     _check_together(dataset, partitions)
-    file_batches = [
-        batch for partition in partitions for batch in batches(load_partition(partition, quarantine))
-    ]
-    return scan(dataset, file_batches, columns)
+    return [load_partition(each, quarantine) for each in partitions]
+
+
+def read_attempts(
+    quarantine: Quarantine,
+    datasets: Sequence[str],
+    attempts: pl.LazyFrame,
+    studies: Collection[str] | None = None,
+    kept: pl.Expr | None = None,
+) -> pl.LazyFrame:
+    """Return the sorted rows of attempts in datasets of one schema, without the column `study`.
+
+    Rows that are not `kept` are left out while they are read.
+    """
+    columns = [name for name in SCHEMAS[datasets[0]].names() if name != "study"]
+    frames, files = list[pl.LazyFrame](), list[Path]()
+    for dataset in datasets:
+        contents = _read_partitions(quarantine, dataset, studies)
+        file_batches = [batch for each in contents for batch in batches(each)]
+        rows = scan(dataset, file_batches, columns)
+        rows = rows if kept is None else rows.filter(kept)
+        frames.append((latest_copies(rows) if len(file_batches) > 1 else rows).drop(RANK))
+        files += [path for each in contents for path in each]
+    rows = pl.concat(frames)
+    if len(files) != 1 or holds_one_attempt(files[0]):
+        rows = rows.join(attempts, on=_KEYS, how="semi")
+        return rows.sort(SORT_KEYS[datasets[0]], maintain_order=True)
+    # a merged file is sorted, and in most stores all of its attempts are valid: then it is read as it is
+    is_first = pl.any_horizontal(pl.col(key).ne_missing(pl.col(key).shift()) for key in _KEYS)
+    others = rows.select(_KEYS).filter(is_first).join(attempts, on=_KEYS, how="anti")
+    if others.head(1).collect().is_empty():
+        return rows
+    return rows.join(attempts, on=_KEYS, how="semi", maintain_order="left")
 
 
 def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequence[str]) -> pl.LazyFrame:

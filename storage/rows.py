@@ -199,34 +199,37 @@ def content_fault(dataset: str, *files: bytes) -> str | None:
             ]
             if faults:
                 return f"expected the columns of a store, got {'; '.join(faults[:_NUM_SHOWN])}"
-        numbers = [name for name, kind in schema.items() if kind != pl.String()]
-        checked = (
-            [*_CHECKED, "factors", "status"]
-            if dataset == "trials"
-            else [*_CHECKED, *numbers, *({"name"} & {*schema})]
-        )
-        required = _REQUIRED - {"settings"} if dataset == "trials" else checked
-        scanned = pl.scan_parquet(list(files), schema=schema, missing_columns="insert")
-        rows = scanned.select(name for name in schema if name in required).collect()
+        rows = pl.scan_parquet(list(files), schema=schema, missing_columns="insert")
+        return _row_fault(dataset, rows)
     except pl.exceptions.PolarsError as error:
         return f"expected rows of a store, got Parquet that cannot be read ({str(error).splitlines()[0]})"
+
+
+def _row_fault(dataset: str, rows: pl.LazyFrame) -> str | None:
+    """Return what a store would never write in the rows of a dataset, or None."""
+    schema, is_trials = SCHEMAS[dataset], dataset == "trials"
+    numbers = [name for name, kind in schema.items() if kind != pl.String()]
+    checked = [*_CHECKED, *(["factors", "status"] if is_trials else [*numbers, *({"name"} & {*schema})])]
+    required = [name for name in schema if name in (_REQUIRED - {"settings"} if is_trials else checked)]
     fits = {name: pl.col(name).str.contains(_PATTERNS[name]) for name in checked if name in _PATTERNS}
     if "factors" in fits:
         fits["factors"] &= pl.col("factors").str.count_matches('":', literal=True) <= MAX_FACTORS
-    times = [name for name in rows.columns if isinstance(schema[name], pl.Datetime)]
+    times = [name for name in required if isinstance(schema[name], pl.Datetime)]
     sound = [
         pl.col(name).to_physical().is_between(_TIMES[0], _TIMES[1]).all().alias(f"{name} is a time")
         for name in times
     ]
-    sound += [pl.col(name).null_count().eq(0).alias(f"{name} has values") for name in rows.columns]
-    sound += [fit.all().alias(f"{name} fits") for name, fit in fits.items()]
-    is_sound = rows.select(sound).row(0, named=True)
+    sound += [pl.col(name).null_count().eq(0).alias(f"{name} has values") for name in required]
+    is_sound = rows.select(sound).collect(engine="streaming").row(0, named=True)
     if not all(is_sound[f"{name} is a time"] for name in times):
         return "expected times of the years 1 to 9999, got others"
-    if empty := [name for name in rows.columns if not is_sound[f"{name} has values"]]:
+    if empty := [name for name in required if not is_sound[f"{name} has values"]]:
         return f"expected a value in each row, got none of {', '.join(empty[:_NUM_SHOWN])}"
     for name, fit in fits.items():
-        for value in () if is_sound[f"{name} fits"] else rows.filter(~fit)[name]:
+        texts = rows.select(name)
+        if not is_trials:  # a trial has many rows, one after the other
+            texts = texts.filter(pl.col(name).ne_missing(pl.col(name).shift()))
+        for value in texts.select(pl.col(name).filter(~fit)).collect()[name]:
             if name != "factors" or not _is_factors(value):
                 return f"expected {_MEANING[name]}, got {shown_value(value)}"
     return None

@@ -28,21 +28,18 @@ from .place import (
     trial_id_fault,
 )
 from .read import (
-    RANK,
     LatestAttempts,
     Quarantine,
     check_readable,
     last_numbers,
-    latest_copies,
     load_partition,
     read,
+    read_attempts,
     read_latest,
     with_probes,
 )
 from .rows import (
     MEASURED_LATER,
-    SCHEMAS,
-    SORT_KEYS,
     TRIALS,
     AttemptRows,
     MetricRow,
@@ -250,7 +247,7 @@ class Store:
         """
         family = pl.col("name").str.split("[").list.first()
         replaced = {row.name.partition("[")[0] for row in probes}
-        earlier = self._latest_rows(["probes"], [trial.trial]).filter(~family.is_in(list(replaced)))
+        earlier = self._latest_rows(["probes"], [trial.trial]).filter(~family.is_in(list(replaced))).collect()
         kept = [MetricRow(**row) for row in earlier.select(*MetricRow.__slots__).iter_rows(named=True)]
         self._put(
             self._layout.attempt_file("probes", trial.study, trial.trial, trial.attempt),
@@ -346,6 +343,12 @@ class Store:
         Metrics of probes and tuning are included. The columns are trial, attempt, step, epoch, name and
         value; rows are sorted by the first five.
         """
+        return self.scan_metrics(trials, names).collect()
+
+    def scan_metrics(
+        self, trials: Collection[str] | None = None, names: Collection[str] | None = None
+    ) -> pl.LazyFrame:
+        """Return the metrics as `metrics` does, but read only what a later selection keeps."""
         name = pl.col("name")
         indexed = (name.str.starts_with(f"{each}[") for each in names or ())
         kept = None if names is None else pl.any_horizontal(name.is_in(list(names)), *indexed)
@@ -357,7 +360,9 @@ class Store:
         If `name` is None, return all metrics. The columns are those of `metrics`. `attempts` are rows of
         `trials`. Only their studies are read.
         """
-        rows = self._rows_of(["metrics"], attempts.lazy(), attempts["study"].unique().to_list())
+        rows = read_attempts(
+            self._quarantine, ["metrics"], attempts.lazy(), attempts["study"].unique().to_list()
+        )
         return (rows if name is None else rows.filter(pl.col("name") == name)).collect()
 
     def outputs(self, trials: Collection[str] | None = None, *, tuned: bool = False) -> pl.DataFrame:
@@ -366,7 +371,7 @@ class Store:
         They are outputs for the test split. There is a row for each line, sorted by trial and line, with the
         settings of the decoding search: those of the task or, with `tuned`, those that were tuned later.
         """
-        return self._latest_rows(("tuned_outputs" if tuned else "outputs",), trials)
+        return self._latest_rows(("tuned_outputs" if tuned else "outputs",), trials).collect()
 
     def _put(self, path: Path, frame: pl.DataFrame) -> None:
         if os.path.lexists(path) and not path.is_file():  # such as a folder, which no file can replace
@@ -375,27 +380,10 @@ class Store:
 
     def _latest_rows(
         self, datasets: Sequence[str], trials: Collection[str] | None, kept: pl.Expr | None = None
-    ) -> pl.DataFrame:
+    ) -> pl.LazyFrame:
         wanted = read_latest(self._quarantine, ["trial", "attempt"]).lazy()
         wanted = wanted if trials is None else wanted.filter(has_trial(trials))
-        return self._rows_of(datasets, wanted, kept=kept).collect()
-
-    def _rows_of(
-        self,
-        datasets: Sequence[str],
-        attempts: pl.LazyFrame,
-        studies: Collection[str] | None = None,
-        kept: pl.Expr | None = None,
-    ) -> pl.LazyFrame:
-        """Return the sorted rows of attempts in datasets of one schema, without the column `study`.
-
-        Rows that are not `kept` are left out while they are read.
-        """
-        columns = [name for name in SCHEMAS[datasets[0]].names() if name != "study"]
-        read_rows = (read(self._quarantine, each, columns, studies) for each in datasets)
-        found = [latest_copies(each if kept is None else each.filter(kept)) for each in read_rows]
-        rows = pl.concat(found).drop(RANK).join(attempts, on=["trial", "attempt"], how="semi")
-        return rows.sort(SORT_KEYS[datasets[0]], maintain_order=True)
+        return read_attempts(self._quarantine, datasets, wanted, kept=kept)
 
 
 def open_store(store: Store | Path | str) -> Store:

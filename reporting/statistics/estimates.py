@@ -15,10 +15,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations_with_replacement
 from statistics import median
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ...errors import ActivememError
 from ...studies.presentation.kinds import Spread
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 LEVEL = 0.95
 """The level of confidence intervals."""
@@ -225,12 +229,18 @@ def _sign_flip_p(weights: Sequence[float]) -> float:
         for size in sizes:  # each weight doubles the number of patterns
             sums = np.concatenate((sums - size, sums + size))
     else:
-        # a fixed seed, so that the same values always have the same p
-        signs = np.random.default_rng(0).choice((-1.0, 1.0), size=(_SAMPLED_PATTERNS, count))
-        sums, extra = signs @ sizes, 1  # the observed pattern is one of them
+        sums, extra = _sampled_signs(count) @ sizes, 1  # the observed pattern is one of them
     # the slack counts sums that differ from the observed sum only by rounding
     reached = int(np.count_nonzero(np.abs(sums) >= abs(math.fsum(weights)) - slack))
     return (reached + extra) / (len(sums) + extra)
+
+
+@lru_cache(maxsize=1)
+def _sampled_signs(count: int) -> NDArray[np.float64]:
+    """Return random sign patterns of `count` numbers, the same at each call, so that p stays the same."""
+    import numpy as np  # noqa: PLC0415 -- as above
+
+    return np.random.default_rng(0).choice((-1.0, 1.0), size=(_SAMPLED_PATTERNS, count))
 
 
 def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:

@@ -15,9 +15,9 @@ class Counting(Store):
 
     reads = 0
 
-    def metrics(self, trials=None):
+    def scan_metrics(self, trials=None, names=None):
         self.reads += 1
-        return super().metrics(trials)
+        return super().scan_metrics(trials, names)
 
 
 def test_sql_over_trials(store):
