@@ -50,16 +50,18 @@ def pick_cells(spec: PickKeys, subject: ResultSubject) -> Picks:
     rivals: dict[Place, dict[Place, Mapping[str, Level]]] = {}
     ends: dict[Place, list[tuple[str, float | None]]] = {}
     found = observe(subject.study, subject.trials, subject.outcomes, spec.pick_by)
+    later = set(subject.study.later_seeds)
     for trial, *end in zip(subject.trials, found["status"], found["value"], strict=True):
-        own = place_of(trial.levels)
-        rivals.setdefault(place_of(trial.levels, spec.over), {})[own] = trial.levels
-        if trial.seed not in subject.study.later_seeds:
+        levels = trial.levels
+        own = place_of(levels)
+        rivals.setdefault(place_of(levels, spec.over), {})[own] = levels
+        if trial.seed not in later:
             ends.setdefault(own, []).append((end[0], end[1]))
     picks: dict[Place, Pick] = {}
     is_judged = subject.study.runs is not None
     for tried in rivals.values():
-        levels = {place: ends.get(place, []) for place in tried}
-        if best := best_levels(spec.pick_by, levels, is_judged=is_judged):
+        known = {place: ends.get(place, []) for place in tried}
+        if best := best_levels(spec.pick_by, known, is_judged=is_judged):
             picks[best[0]] = Pick(tried=[*tried.values()], best=[tried[place] for place in best])
     return picks
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from ..catalog.metrics import Metric, metric_family, metric_index
 from ..catalog.tasks import (
@@ -150,7 +151,7 @@ def _meanings(
     if not metric.titles:
         return ()
     kinds = dict.fromkeys(map(Kind, settings))  # seeds change no meaning
-    return tuple(dict.fromkeys(_meaning(metric, each.settings, over_index=over_index) for each in kinds))
+    return tuple(dict.fromkeys(_meaning(metric, each, over_index=over_index) for each in kinds))
 
 
 def _index_words(metric: Metric) -> str:
@@ -169,7 +170,9 @@ def _listed(values: Sequence[str]) -> str:
     return " or ".join(values)
 
 
-def _meaning(metric: Metric, settings: TrialSettings, *, over_index: bool) -> Meaning:
+@lru_cache(maxsize=1 << 15)  # the sentences of a table ask for the same trials several times
+def _meaning(metric: Metric, kind: Kind, *, over_index: bool) -> Meaning:
+    settings = kind.settings
     facts = _facts(metric, settings, over_index=over_index)
     template = next((each for each in metric.titles if not each.when or facts.get(each.when)), None)
     if template is None:
