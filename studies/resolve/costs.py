@@ -45,7 +45,20 @@ def analysis(settings: TrialSettings, tokens: int) -> Analysis:
 
 def parameter_count(settings: TrialSettings) -> int:
     """Return the number of parameters of a trial's model. Its other costs are not computed."""
-    return count_parameters(read_recipe(settings.model.recipe), settings.config)
+    return _count_parameters(settings.model.recipe, settings.config)
+
+
+# trials of a large grid have few models, and cells that differ in a rate share one
+
+
+@lru_cache(maxsize=1024)
+def _count_parameters(recipe: str, config: ModelConfig) -> int:
+    return count_parameters(read_recipe(recipe), config)
+
+
+@lru_cache(maxsize=1024)
+def _find_reach(recipe: str, config: ModelConfig) -> Reach:
+    return find_reach(read_recipe(recipe), config)
 
 
 def sequence_tokens(settings: TrialSettings) -> int:
@@ -117,7 +130,7 @@ def state_bytes(settings: TrialSettings) -> int:
 
 def reach(settings: TrialSettings) -> Reach:
     """Return how many tokens to the left and right a position of the model can see."""
-    return find_reach(read_recipe(settings.model.recipe), settings.config)
+    return _find_reach(settings.model.recipe, settings.config)
 
 
 def counted_cost(name: str, settings: TrialSettings) -> float | None:
