@@ -40,9 +40,9 @@ class Scope:
         return {cell_key(cell): cell for cell in self.cells}
 
     @cached_property
-    def _cells_with(self) -> Mapping[tuple[str, str], list[CellKey]]:
+    def _cells_with(self) -> Mapping[tuple[str, object], list[CellKey]]:
         """The keys of the cells that have each level, in the order of the cells."""
-        found: dict[tuple[str, str], list[CellKey]] = {}
+        found: dict[tuple[str, object], list[CellKey]] = {}
         for place in self._cells_by_key:
             for each in place:
                 found.setdefault(each, []).append(place)

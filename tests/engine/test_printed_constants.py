@@ -13,16 +13,23 @@ import torch
 
 from activemem import build, load_study
 from activemem.blocks.core.dropout import Dropout
-from activemem.blocks.core.initialisation import Embedding
+from activemem.blocks.core.initialisation import Embedding, Weight, WeightRole
 from activemem.blocks.core.operations import saturating_sigmoid
 from activemem.blocks.core.positions import sinusoids
 from activemem.blocks.layers.all_attention import Persistent
+from activemem.blocks.layers.long_convolutions import Frequencies
+from activemem.blocks.layers.matrix_states.delta_rule import RwkvGates
+from activemem.blocks.layers.matrix_states.inner_model import InnerModel
+from activemem.blocks.layers.matrix_states.linear_recurrences import ExponentialGates
+from activemem.blocks.layers.matrix_states.recurrent_heads import HeadRates
+from activemem.blocks.layers.vector_states.recurrent_channels import DecayRates, HeadTransitions
 from activemem.blocks.transducers.neural_gpu import CGRUStack, ImageCGRU
 from activemem.engine.data.vocabularies.sentences import SymbolVocabulary
 from activemem.engine.data.vocabularies.vocabulary import END
 from activemem.engine.objectives.build import build_objective
 from activemem.engine.objectives.generation import TreeCosts
 from activemem.engine.objectives.seq2seq import sampling_share
+from activemem.engine.optimisers.build import Muon, orthogonalise
 from activemem.engine.tasks.long_term import LONG_TERM_PROBLEMS
 from activemem.engine.tasks.memory_degradation import fixed_bigrams, generate_splits, tabu_symbols
 from activemem.engine.trial.evaluation import Stopping
@@ -442,6 +449,84 @@ MEMORY_DEGRADATION = [
 ]
 
 
+# Blocks of language models, and Muon
+
+
+def first_values(module: torch.nn.Module, name: str) -> torch.Tensor:
+    """Return the initial values of a weight, in double precision and sorted."""
+    with torch.no_grad():
+        module.initialise(seeded())
+    return module.get_parameter(name).detach().double().flatten().sort().values
+
+
+MANY = 200_000  # so many draws that the least and the greatest are near the ends of their range
+HEAD_RATES, CHANNELS = HeadRates(1, MANY, None), DecayRates(MANY)
+FORGET, TRANSITIONS = ExponentialGates(1, 4, None, bounded=True), HeadTransitions(4, 1, bounded=True)
+RWKV, INNER = RwkvGates(1, 9), InnerModel(64, 64)
+
+
+def ends(
+    name: str, low: float, high: float, values: Callable[[], torch.Tensor], *, rel: float = 1e-3
+) -> list[Printed]:
+    """Return the least and the greatest of some values as constants."""
+    return [
+        equals(f"least {name}", lambda: float(values().min()), low, rel=rel),
+        equals(f"greatest {name}", lambda: float(values().max()), high, rel=rel),
+    ]
+
+
+def orthogonal(value: float) -> float:
+    """Return what Muon's iterations with the printed coefficients make of a singular value."""
+    for _ in range(5):
+        value = 3.4445 * value - 4.7750 * value**3 + 2.0315 * value**5
+    return value
+
+
+def step_of_muon() -> float:
+    """Return the first step, at a rate of 1, of a weight of 4 × 9 whose gradient has one singular value."""
+    map_ = torch.nn.Linear(9, 4, bias=False)
+    maps = {map_.weight: Weight(module=map_, name="weight", role=WeightRole.MATRIX)}
+    keys = {"lr": 1.0, "momentum": 0.0, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.0}
+    map_.weight.grad = torch.zeros(4, 9).index_fill(0, torch.tensor([0]), 1.0)
+    before = map_.weight.detach().clone()
+    Muon(maps, [], **keys).step()
+    return float((map_.weight.detach() - before).norm())
+
+
+LANGUAGE_MODELS = [
+    equals("rate of the sines of hyena", lambda: float(first_values(Frequencies(), "weight")[0]), 10),
+    *ends("decay of rg_lru", 0.9, 0.999, lambda: first_values(CHANNELS, "weight").sigmoid() ** 8),
+    *ends("rate of ssd", 1, 16, lambda: first_values(HEAD_RATES, "log_rate").exp()),
+    *ends(
+        "step of ssd",
+        0.001,
+        0.1,
+        lambda: torch.nn.functional.softplus(first_values(HEAD_RATES, "step_offset")),
+    ),
+    *ends("forget offset of mlstm", 3, 6, lambda: first_values(FORGET, "forget_offset")),
+    *ends("forget offset of slstm", 3, 6, lambda: first_values(TRANSITIONS, "offset")[-4:]),
+    *ends("decay offset of rwkv7", -6.5, -1.5, lambda: first_values(RWKV, "decay_offset")),
+    *ends("removal of rwkv7", 0.85, 0.85, lambda: first_values(RWKV, "removal")),
+    equals(
+        "spread of the first inner model of ttt",
+        lambda: float(first_values(INNER, "begin").std()) * math.sqrt(65 / 64),
+        0.02,
+        rel=0.01,
+    ),
+    equals(
+        "a singular value after five iterations of Muon",
+        lambda: float(orthogonalise(torch.ones(1, 1, dtype=torch.float64))),
+        orthogonal(1.0),
+    ),
+    equals(
+        "a step of Muon, 0.2 · √max(outputs, inputs)",
+        step_of_muon,
+        0.2 * math.sqrt(9) * orthogonal(1.0),
+        rel=1e-3,
+    ),
+]
+
+
 # Statistics
 
 
@@ -463,6 +548,7 @@ PRINTED = [
     *ALL_ATTENTION,
     *FEEDFORWARD_ATTENTION,
     *MEMORY_DEGRADATION,
+    *LANGUAGE_MODELS,
     *STATISTICS,
 ]
 
