@@ -29,7 +29,7 @@ from ..studies.catalog.metrics import (
     metric_family,
     metric_index,
 )
-from ..studies.judged.runs import JUDGED
+from ..studies.judged.keys import JUDGED
 from ..studies.planning.final_values import (
     BITS_PER_BYTE,
     DIVERGED,

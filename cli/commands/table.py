@@ -59,8 +59,8 @@ def render(
     path, it uses the file as it is now. With --paper, it prints the tables of a paper as they were published,
     with the measured numbers added.
     """
-    from ...reporting.tables.render import latex, rich
     from ...reporting.tables.render import render as render_table
+    from ...reporting.tables.render import rich
     from ...reporting.tables.table import CellStatus, iter_records
     from ...studies.last_run import load_last_run
     from ..missing_results import note_missing_results, note_other_versions, require_readable
@@ -91,8 +91,11 @@ def render(
             for each in tables
         ]
         print_stdout("\n".join(shown), styled=True)
-        if form in ("latex", "siunitx") and (needed := latex.unicode_note("\n".join(shown))):
-            print_stderr(f"this LaTeX code {needed}")
+        if form in ("latex", "siunitx"):
+            from ...reporting.tables.render.latex import unicode_note
+
+            if needed := unicode_note("\n".join(shown)):
+                print_stderr(f"this LaTeX code {needed}")
     gaps = {CellStatus.MISSING, CellStatus.PARTIAL}
     statuses = {cell.status for each in tables for row in each.cells for cell in row}
     if chosen is not None and statuses & gaps:  # otherwise the store need not be read again

@@ -10,13 +10,12 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from ...studies.presentation.kinds import CurveKind, ResultKeys, Role, TableKind
 from ...studies.study import Study
-from ..curves.curve import Curve, CurveError
 from ..outcomes import (
     device_fault,
     match_sentence,
@@ -25,6 +24,9 @@ from ..outcomes import (
     unused_seeds_sentence,
 )
 from ..tables.table import Table, TableError, TableExtras, TablePart
+
+if TYPE_CHECKING:
+    from ..curves.curve import Curve
 
 
 def build_table(
@@ -71,6 +73,8 @@ def build_curve(
     `outcomes` has the latest attempt at each trial. `metrics` are the metrics of these trials in the store,
     needed if `spec.needs_history`. Raises CurveError if the specification does not fit the study.
     """
+    from ..curves.curve import CurveError  # noqa: PLC0415 -- a table needs no figures
+
     spec = spec.with_levels(study.design)
     if wrong := list(spec.faults(study.design, study.published)):
         faults = (f"curve {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)

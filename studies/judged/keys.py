@@ -9,6 +9,9 @@ from pydantic import Field
 from ..schema.settings import Names, NonEmptyNames
 from ..text.strict_model import StrictModel
 
+JUDGED = "judged, not trained here"
+"""The beginning of the origin of every number of runs that another program has trained."""
+
 Form = Literal["rows", "wide", "curves", "lm-eval", "summary"]
 Better = Literal["lower", "higher"]
 

@@ -21,13 +21,10 @@ from ..planning.final_values import ValueStatus
 from ..schema.settings import Level
 from ..text.units import listed, plural
 from .files import STEPS, WHY, RunRows, RunsError, decimals_of, numbers, texts
-from .keys import RunMetric, RunsSettings
+from .keys import JUDGED, RunMetric, RunsSettings
 
 if TYPE_CHECKING:
     from ..study import Study
-
-JUDGED = "judged, not trained here"
-"""The beginning of the origin of every number of runs that another program has trained."""
 
 _PREFIX = re.compile(r"(metrics|params|config|user_attrs|summary)[._/]|params_")
 _IS_PARAMETER = re.compile(r"(params|config)[._/]|params_")
