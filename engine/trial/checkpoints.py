@@ -18,7 +18,7 @@ import torch
 from ...storage import MetricRow, Store, trial_files
 from ...storage.checksums import sealing, verify_seal
 from ...storage.errors import DamagedError, UnreadableError
-from ...storage.files import open_regular, replacing
+from ...storage.files import make_folder, open_regular, replacing, temporary_name
 from ...storage.trial_files import STARTS_FILE
 from ...studies.planning.trials_to_run import EarlierTrial
 from .failures import CrashCounts
@@ -124,10 +124,16 @@ class Checkpoint:
                 self._place.put(note)
 
     def save_final(self, saved: CheckpointData) -> None:
-        """Save a training's last state, from which a trial with more epochs can continue."""
+        """Save a training's last state, from which a trial with more epochs can continue.
+
+        It is not flushed to disk, which would take longer than a short training. Its seal shows if a crash of
+        the machine has damaged it; a longer trial then starts from the beginning.
+        """
         path = self._files.final_checkpoint_file(self.folder.name)
-        with replacing(path) as temporary:
-            _write(temporary, saved)
+        make_folder(path.parent)
+        temporary = path.with_name(temporary_name(path.name))
+        _write(temporary, saved)
+        temporary.replace(path)
         self._place.put(path)
 
     def load(self) -> CheckpointData | None:

@@ -29,11 +29,12 @@ from ..resolve.costs import flops_of_test, max_training_flops
 from ..resolve.trial import (
     ARITHMETIC,
     CellKey,
+    Kind,
     Trial,
     code_owner,
     settings_from_json,
     tables_from_json,
-    training_id,
+    training_kind,
     trial_id,
 )
 from ..schema.factors import NamedLevels, level_text
@@ -173,6 +174,8 @@ class EarlierTrials:
         rows = store.trials(columns=(*KEY_COLUMNS, "status", "epochs", "arithmetic", "settings", *_GROUP))
         self._lost = kept.difference(rows.filter(pl.col("status") != "incomplete")["trial"])
         self._found = defaultdict[str, list[_Ended]](list)
+        self._read = dict[str, tuple[Kind, Kind, int]]()
+        self._trainings = dict[Kind, Kind]()
         self._unread = defaultdict[tuple[object, ...], list[tuple[_Ended, str]]](list)
         done = rows.filter(status="done").with_columns(
             pl.col("settings").str.extract(rf'"{name}":([^,}}]+)').cast(pl.Float64, strict=False).alias(name)
@@ -188,7 +191,7 @@ class EarlierTrials:
         """Add the finished trial with these settings, whose final state is kept."""
         epochs = settings.train.epochs
         ended = _Ended(trial=trial_id(settings), epochs=epochs, planned=epochs)
-        self._found[training_id(settings)].append(ended)
+        self._found[training_kind(settings).id_with(settings.seed)].append(ended)
 
     def find(self, trial: Trial) -> EarlierTrial | None:
         """Return the longest finished trial that `trial` can continue, or None.
@@ -226,11 +229,22 @@ class EarlierTrials:
         group = (recipe, common.task.name, trial.seed, float(common.model.d_model), lr)
         for ended, text in self._unread.pop(group, ()):
             with suppress(ValueError):  # the trial needs a plug-in or a corpus that is no longer known
-                settings = settings_from_json(text)
-                if trial_id(settings) == ended.trial:  # otherwise its results were of an earlier version
-                    planned = replace(ended, planned=settings.train.epochs)
-                    self._found[training_id(settings)].append(planned)
-        return self._found.get(training_id(trial.settings), ()) if self._found else ()
+                whole = text.replace(f'"seed":{trial.seed},', '"seed":0,')  # the same for all seeds of a cell
+                if whole not in self._read:
+                    settings = settings_from_json(whole)
+                    epochs = settings.train.epochs
+                    self._read[whole] = Kind(settings), training_kind(settings), epochs
+                kind, training, planned = self._read[whole]
+                if (
+                    kind.id_with(trial.seed) == ended.trial
+                ):  # otherwise its results were of an earlier version
+                    self._found[training.id_with(trial.seed)].append(replace(ended, planned=planned))
+        if not self._found:
+            return ()
+        key = Kind(common)
+        if key not in self._trainings:
+            self._trainings[key] = training_kind(common)
+        return self._found.get(self._trainings[key].id_with(trial.seed), ())
 
 
 _GROUP = ("recipe_id", "task", "seed")

@@ -375,15 +375,20 @@ def trial_id(settings: TrialSettings) -> str:
     return Kind(settings).id_with(settings.seed)
 
 
-def training_id(settings: TrialSettings) -> str:
-    """Return the id that a trial would have with one epoch and the default test sets.
+def training_kind(settings: TrialSettings) -> Kind:
+    """Return the key for trials like this one, with one epoch and the default test sets.
 
-    Trials with the same id take the same steps, up to the end of the shorter training.
+    Trials whose ids are then the same take the same steps, up to the end of the shorter training.
     """
     task, train = settings.task, settings.train.model_copy(update={"epochs": 1})
     fields = type(task).model_fields
     defaults = {key: fields[key].default for key in task.test_keys & fields.keys()}
-    return trial_id(settings.model_copy(update={"train": train, "task": task.model_copy(update=defaults)}))
+    return Kind(settings.model_copy(update={"train": train, "task": task.model_copy(update=defaults)}))
+
+
+def training_id(settings: TrialSettings) -> str:
+    """Return the id that a trial would have with one epoch and the default test sets."""
+    return training_kind(settings).id_with(settings.seed)
 
 
 _ALWAYS = {"batch_size", "steps_per_epoch"}
