@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ..errors import argument_fault, check_arguments, nearest_hint, texts_fault
+from ..errors import argument_fault, check_arguments, texts_fault
 from ..storage.rows import TRIALS
 from ..studies.judged.files import RunsError
 from ..studies.judged.keys import RunsSettings
 from ..studies.judged.study import choice_text, default_tables, judged_metrics, load_runs, runs_text
 from ..studies.planning.final_values import DIVERGED
-from ..studies.presentation.kinds import ResultKeys
 from ..studies.resolve.trial import cell_key
 from ..studies.schema.factors import one_line
 from ..studies.study import Study
@@ -28,15 +27,13 @@ from ..studies.text.units import listed
 from .claims.check import check_claims
 from .claims.terminal import claims_to_terminal, legend, measured_sentences
 from .kinds import build_curve, build_table
-from .results import claims_frame
+from .results import claims_frame, select_specs
 
 if TYPE_CHECKING:
     from ..studies.judged.runs import Runs
     from .claims.verdicts import ClaimResult
     from .curves.curve import Curve
     from .tables.table import Table
-
-SpecT = TypeVar("SpecT", bound=ResultKeys)
 
 Source = str | Path | Sequence[str | Path] | Sequence[Mapping[str, object]] | Any
 """Files of runs, a study file with [runs], a frame of pandas, Polars or Arrow, or a list of rows."""
@@ -86,7 +83,7 @@ class JudgedRuns:
     def tables(self, name: str | None = None) -> list[Table]:
         """Return all tables, or the named one. Raise RunsError if there is none of this name."""
         with judged_metrics(self.runs):
-            specs = _named("table", self.study.tables, name)
+            specs = select_specs(self.study, "table", self.study.tables, name, RunsError)
             return [
                 build_table(self.study, spec, self.outcomes, published=bool(self.study.published.texts))
                 for spec in specs
@@ -99,15 +96,11 @@ class JudgedRuns:
     def curves(self, name: str | None = None) -> list[Curve]:
         """Return all figures, or the named one. Raise RunsError if there is none of this name."""
         with judged_metrics(self.runs):
-            specs = _named("curve", self.study.curves, name)
+            specs = select_specs(self.study, "curve", self.study.curves, name, RunsError)
+            history = [self.runs.course(self.study) if each.needs_history else None for each in specs]
             return [
-                build_curve(
-                    self.study,
-                    spec,
-                    self.outcomes,
-                    self.runs.course(self.study) if getattr(spec, "is_course", False) else None,
-                )
-                for spec in specs
+                build_curve(self.study, spec, self.outcomes, course)
+                for spec, course in zip(specs, history, strict=True)
             ]
 
     def check_claims(self) -> tuple[ClaimResult, ...]:
@@ -137,16 +130,12 @@ class JudgedRuns:
 
     def _other_pairing(self, checked: Sequence[ClaimResult]) -> Iterator[str]:
         """Yield a sentence on each claim whose verdict depends on whether seeds pair runs."""
-        settings, seeds = (
-            self.runs.settings,
-            [{run.seed for run in self.runs.runs if run.cell == cell} for cell in (0, 1)],
-        )
-        if not settings.seed or self.runs.is_summary or len(seeds[0] & seeds[1]) < 2:
+        seeds = [{run.seed for run in self.runs.runs if run.cell == cell} for cell in (0, 1)]
+        if not self.runs.settings.seed or self.runs.is_summary or len(seeds[0] & seeds[1]) < 2:
             return
         pair = "none" if self.study.pairs_seeds else "seed"
-        for one, other in zip(
-            checked, check_claims(replace(self.study, pairs_seeds=pair == "seed"), self.outcomes), strict=True
-        ):
+        others = check_claims(replace(self.study, pairs_seeds=pair == "seed"), self.outcomes)
+        for one, other in zip(checked, others, strict=True):
             if one.verdict != other.verdict:
                 yield (
                     f'{one.spec.name}: {other.verdict} with pair = "{pair}". Which is right follows from how '
@@ -259,10 +248,3 @@ def _read_source(source: Source) -> tuple[pl.DataFrame | None, list[str]]:
         return pl.DataFrame(source), ["a data frame"]
     except (TypeError, ValueError, pl.exceptions.PolarsError) as error:
         raise RunsError(f"expected files, a frame or a list of rows, got {type(source).__name__}") from error
-
-
-def _named(role: str, specs: Collection[SpecT], name: str | None) -> list[SpecT]:
-    known = [spec.name for spec in specs]
-    if name is not None and name not in known:
-        raise RunsError(f"there is no {role} '{name}'{nearest_hint(name, known)}")
-    return [spec for spec in specs if name in (None, spec.name)]

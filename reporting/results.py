@@ -207,7 +207,7 @@ class StudyResults:
 
     def tables(self, name: str | None = None, *, published: bool = True) -> list[Table]:
         """Return all tables of the study file, or the named one. Raise TableError if there is none."""
-        specs = _select_specs(self, "table", self.study.tables, name, reporting.TableError)
+        specs = self._shown("table", self.study.tables, name, reporting.TableError)
         return Snapshot.of(self.study, self.store, specs).tables(specs, published=published)
 
     def curve(self, name: str | None = None) -> Curve:
@@ -216,8 +216,16 @@ class StudyResults:
 
     def curves(self, name: str | None = None) -> list[Curve]:
         """Return all figures of the study file, or the named one. Raise CurveError if there is none."""
-        specs = _select_specs(self, "curve", self.study.curves, name, reporting.CurveError)
+        specs = self._shown("curve", self.study.curves, name, reporting.CurveError)
         return Snapshot.of(self.study, self.store, specs).curves(specs)
+
+    def _shown(
+        self, kind: str, specs: Sequence[SpecT], name: str | None, error: type[ActivememError]
+    ) -> list[SpecT]:
+        if not specs:
+            note = last_run_note(self, kind)
+            raise error(f"study {self.study.name} has no {kind}: it has no [[{kind}]]{note}")
+        return select_specs(self.study, kind, specs, name, error)
 
     def check_claims(self) -> tuple[ClaimResult, ...]:
         """Return the verdict on each claim of the study file, with all of its comparisons."""
@@ -287,17 +295,15 @@ def claims_frame(results: Sequence[ClaimResult]) -> pl.DataFrame:
     return pl.DataFrame(rows, _CLAIM_SCHEMA, orient="row")
 
 
-def _select_specs(
-    results: StudyResults, kind: str, specs: Sequence[SpecT], name: str | None, error: type[ActivememError]
+def select_specs(
+    study: Study, kind: str, specs: Sequence[SpecT], name: str | None, error: type[ActivememError]
 ) -> list[SpecT]:
-    study = f"study {results.study.name}"
-    if not specs:
-        raise error(f"{study} has no {kind}: it has no [[{kind}]]{last_run_note(results, kind)}")
+    """Return all tables or figures of a study, or the named one; raise `error` if there is none."""
     names = [spec.name for spec in specs]
     expected = f"None or the name of a {kind}: {', '.join(names)}"
     check_arguments(argument_fault("name", name, (str, type(None)), expected), error=error)
     if name is not None and name not in names:
-        raise error(f"{study} has no {kind} '{name}'{nearest_hint(name, names)}")
+        raise error(f"study {study.name} has no {kind} '{name}'{nearest_hint(name, names)}")
     return [spec for spec in specs if name in (None, spec.name)]
 
 
