@@ -15,7 +15,7 @@ import linecache
 import logging
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -248,6 +248,11 @@ class Registry(Mapping[str, ItemT], Generic[ItemT]):
     def __len__(self) -> int:
         load_installed()
         return len(self._entries)
+
+    def items(self) -> ItemsView[str, ItemT]:
+        """Return the names with their items, as they are now. It is faster than looking up each name."""
+        load_installed()
+        return {name: entry.item for name, entry in self._entries.items()}.items()
 
     __hash__ = object.__hash__
 
