@@ -266,9 +266,11 @@ def _schema_defaults(
 ) -> Iterator[tuple[KeyPath, object]]:
     for name, field in schema.model_fields.items():
         place = (*path, name)
+        if place == ("train", "start"):
+            continue
         kinds = () if get_origin(field.annotation) is tuple else tables_in(field.annotation)
         inner = named.get(place, next((each for each in kinds if issubclass(each, StrictModel)), None))
         if inner is not None and (field.default is not None or place in given):
             yield from _schema_defaults(place, inner, given, named)
-        elif place not in given and not field.is_required() and name not in (*BUDGET_KEYS, "start"):
+        elif place not in given and not field.is_required() and name not in BUDGET_KEYS:
             yield place, field.default
