@@ -48,18 +48,22 @@ def file_stem(name: str) -> str:
 def figure_float(study: Study, curve: Curve, file: str) -> str:
     """Return a LaTeX float for a figure and its PDF file, with the label `fig:STUDY-FIGURE`.
 
-    A wide figure spans both columns; no figure is wider than the surrounding text.
+    A wide figure spans both columns; no figure is wider than the surrounding text. The notes stand below the
+    caption, as below a table.
     """
     environment = "figure" if curve.measure_width() <= COLUMN_FIGURE + 1 else "figure*"
-    caption = " ".join([f"{curve.caption}.", *curve.notes])
+    below = filter(None, [" ".join(curve.notes), curve.provenance])
     return "\n".join(
         [
             rf"\begin{{{environment}}}",
             r"  \centering",
             r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
             rf"    \includegraphics{{{file}}}}}",
-            rf"  \caption{{{escape(caption)} {{\footnotesize {escape(curve.provenance)}}}}}",
+            rf"  \caption{{{escape(f'{curve.caption}.')}}}",
             rf"  \label{{fig:{study.name}-{curve.name}}}",
+            r"  \begin{minipage}{\linewidth}",
+            "    \\footnotesize\\raggedright\n    " + " \\\\\n    ".join(map(escape, below)),
+            r"  \end{minipage}",
             rf"\end{{{environment}}}",
             "",
         ]
