@@ -173,6 +173,8 @@ def _json_words(error: Exception) -> str:
         return "brackets that are nested too deep"
     if not isinstance(error, ValueError):
         return "JSON of another structure"
+    if isinstance(error, json.JSONDecodeError):
+        return f"a fault at column {error.colno}: {error.msg[:1].lower()}{error.msg[1:]}"
     return "a whole number of thousands of digits" if "int_max_str_digits" in str(error) else str(error)
 
 

@@ -15,7 +15,7 @@ from activemem import build, load_study
 from activemem.blocks.core.dropout import Dropout
 from activemem.blocks.core.initialisation import Embedding, Weight, WeightRole
 from activemem.blocks.core.operations import saturating_sigmoid
-from activemem.blocks.core.positions import sinusoids
+from activemem.blocks.core.positions import LinearBias, sinusoids
 from activemem.blocks.layers.all_attention import Persistent
 from activemem.blocks.layers.long_convolutions import Frequencies
 from activemem.blocks.layers.matrix_states.delta_rule import RwkvGates
@@ -494,6 +494,11 @@ def step_of_muon() -> float:
 
 
 LANGUAGE_MODELS = [
+    equals(
+        "slope of the last of eight heads of ALiBi",
+        lambda: -float(LinearBias(8).by_distance(torch.tensor([1]))[-1]),
+        2**-8,
+    ),
     equals("rate of the sines of hyena", lambda: float(first_values(Frequencies(), "weight")[0]), 10),
     *ends("decay of rg_lru", 0.9, 0.999, lambda: first_values(CHANNELS, "weight").sigmoid() ** 8),
     *ends("rate of ssd", 1, 16, lambda: first_values(HEAD_RATES, "log_rate").exp()),
