@@ -21,14 +21,15 @@ import ray
 import torch
 from ray import tune
 
-from activemem.engine.core.events import Ended, Event, Listener
+from activemem.engine.core.events import Event
 from activemem.engine.core.process import Stop
 from activemem.engine.core.resources import Machine
+from activemem.engine.core.run import Run
 from activemem.engine.run.ray_cluster import train_on_ray
 from activemem.engine.run.ray_connection import RAY_ENVIRONMENT
 from activemem.engine.run.trial_source import GridTrials
 from activemem.engine.run.worker import Worker
-from activemem.engine.trial.outcome import Job, Totals, trial_row
+from activemem.engine.trial.outcome import Job, trial_row
 from activemem.engine.trial.training import BetweenSteps, Work
 from activemem.storage import Store
 from activemem.storage.leases import BEATS_PER_LEASE, LEASE_S, Lease
@@ -95,17 +96,17 @@ class NoOpTraining:
         return {}
 
 
-class EventClock(Listener):
+class EventClock:
     """A listener that records when each event arrives."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
         self.ends: list[float] = []
 
-    def on_event(self, event: Event) -> None:
+    def __call__(self, event: Event) -> None:
         """Record the time."""
         self.times.append(time.perf_counter())
-        self.ends += self.times[-1:] if isinstance(event, Ended) else []
+        self.ends += self.times[-1:] if event.kind == "ended" else []
 
 
 def make_jobs(count: int) -> list[Job]:
@@ -124,6 +125,8 @@ def make_jobs(count: int) -> list[Job]:
 class NoLease:
     """An empty lease, which is never lost."""
 
+    attempt = 0
+
     def is_lost(self) -> bool:
         """Return False."""
         return False
@@ -135,9 +138,9 @@ class NoLease:
 class NoClaims:
     """Claims that write no files and do not check for other workers."""
 
-    def claim(self, job: Job) -> tuple[Job, NoLease]:
-        """Return the job unchanged."""
-        return job, NoLease()
+    def claim(self, job: Job) -> NoLease:
+        """Return a lease that does nothing."""
+        return NoLease()
 
 
 class FreeWorker(Worker):
@@ -171,10 +174,10 @@ def in_process(folder: Path, count: int) -> tuple[float, float, float]:
             events = list[Event]()
             run = partial(_run, worker, turn, events)
             taken.append(_milliseconds(run) / len(turn))
-            ended = [each.status for each in events if isinstance(each, Ended)]
+            ended = [each.run.status for each in events if each.kind == "ended"]
             assert ended == ["done"] * len(turn), "an empty trial has failed"
         now = datetime.now(UTC)
-        rows = [trial_row(job, Totals(), {}, status="done", reason=None, started=now) for job in turn]
+        rows = [trial_row(job.trial, Run(status="done"), started=now) for job in turn]
         times[2].append(_milliseconds(lambda rows=rows: [store.write(row, []) for row in rows]) / len(turn))
     leased, free, bare = map(median, times)
     return leased, free, bare

@@ -22,11 +22,12 @@ from pathlib import Path
 from random import Random
 
 from activemem.engine.core.events import ENDED_BETWEEN_LOOKS, NOBODY
+from activemem.engine.core.run import Run
 from activemem.engine.run.driver import MERGED_TOGETHER
 from activemem.engine.run.search.conformance import STUDY
 from activemem.engine.run.search.samplers.search_observations import distribution, draw
 from activemem.engine.run.search.search import Search
-from activemem.engine.trial.outcome import Job, Totals, trial_row
+from activemem.engine.trial.outcome import trial_row
 from activemem.storage import AttemptRows, MetricRow, Store
 from activemem.studies.resolve.trial import Trial
 from activemem.studies.study import Study, load_study
@@ -60,14 +61,8 @@ def outcome(trial: Trial, attempt: int = 0) -> AttemptRows:
     """Return the row of a trial whose loss depends on the rate and the filter."""
     levels = trial.levels
     worth = float(levels["filter"]) / 128 - abs(math.log10(float(levels["rate"])) + 2)
-    row = trial_row(
-        Job(trial=trial, attempt=attempt, run="bench"),
-        Totals(epochs=1),
-        {"dev_accuracy": worth},
-        status="done",
-        reason=None,
-        started=datetime.now(UTC),
-    )
+    run = Run(attempt=attempt, status="done", metrics={"dev_accuracy": worth}, epoch=1)
+    row = trial_row(trial, run, started=datetime.now(UTC))
     return AttemptRows(row, [MetricRow(step=1, epoch=1, name="dev_accuracy", value=worth)])
 
 
@@ -92,7 +87,7 @@ def search(study: Study, store: Store) -> tuple[float, float]:
         found = outcome(job.trial, job.attempt)
         store.write(found.trial, found.metrics)
         begun = time.process_time()
-        asked.job_ended(job, paused=False)
+        asked.job_ended(job, paused_at=None)
         if number % ENDED_BETWEEN_LOOKS == 0:
             store.upkeep.merge_ended(study.name, at_least=MERGED_TOGETHER)
         job = asked.next_job()

@@ -1,11 +1,9 @@
-from .core.events import Ended as Ended
-from .core.events import EpochFinished as EpochFinished
 from .core.events import Event as Event
 from .core.events import Listener as Listener
-from .core.events import Started as Started
 from .core.models import ModelFileError as ModelFileError
 from .core.models import PrecisionError as PrecisionError
 from .core.resources import Machine as Machine
+from .core.run import Run as Run
 from .corpora.availability import Availability as Availability
 from .corpora.availability import check_availability as check_availability
 from .corpora.download import copy_from as copy_from

@@ -13,15 +13,7 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import cast
 
-from ..engine.core.events import (
-    ClaimedElsewhere,
-    Ended,
-    EpochFinished,
-    Event,
-    Listener,
-    MachineFailed,
-    Started,
-)
+from ..engine.core.events import Event
 from ..studies.resolve.trial import Trial
 from ..studies.schema.factors import level_name
 from ..studies.text.document import iter_leaves
@@ -117,7 +109,8 @@ class TrackerThread:
                 self._error = truncate(f"{type(error).__name__}: {reason}", MAX_REASON_WIDTH)
                 _log.warning("%s cannot be reached; training continues: %s", self._name, self._error)
             if self._error:  # the start of a trial is sent again with its next update
-                self._lacks_data |= isinstance(update[0], EpochFinished | Ended | _NewTables | StoredRecord)
+                lost = update[0]
+                self._lacks_data |= not isinstance(lost, Event) or lost.kind in ("epoch", "ended")
         for trial, _ in self._open.values():
             with suppress(Exception):  # what it has received is already known
                 self._tracker.pause(trial)
@@ -132,24 +125,27 @@ class TrackerThread:
             send_record(event, self._tracker)
             return
         assert trial is not None, "only tables and stored trials belong to no trial"
-        match event:
-            case Started():
-                if event.epoch == 0 and trial.id not in self._open:
+        run = event.run
+        match event.kind:
+            case "started":
+                if run.epoch == 0 and trial.id not in self._open:
                     self._tracker.remove(trial)
-                self._known(trial, event.epoch, at)
-            case EpochFinished():
-                known = self._known(trial, event.epoch - 1, at)
-                if event.epoch not in known:
-                    self._tracker.log(trial, event.epoch, event.metrics, at)
-                    known.add(event.epoch)
-            case Ended():
+                self._known(trial, run.epoch, at)
+            case "epoch":
+                known = self._known(trial, run.epoch - 1, at)
+                if run.epoch not in known:
+                    self._tracker.log(trial, run.epoch, run.metrics, at)
+                    known.add(run.epoch)
+            case "ended":
                 self._known(trial, 0, at)
-                end = TrackedEnd(status=event.status, reason=event.reason, metrics=event.metrics, at=at)
+                end = TrackedEnd(status=run.status, reason=run.reason, metrics=run.metrics, at=at)
                 self._tracker.end(trial, end)
                 del self._open[trial.id]
-            case ClaimedElsewhere():  # another process resumes it
+            case "elsewhere":  # another process resumes it
                 if self._open.pop(trial.id, None):
                     self._tracker.pause(trial)
+            case _:
+                pass
 
     def _known(self, trial: TrackedTrial, before: int, at: float) -> set[int]:
         """Open a trial if needed, and return the epochs that the tracker has of it.
@@ -164,21 +160,20 @@ class TrackerThread:
         return self._open[trial.id][1]
 
 
-class Tracking(Listener):
+class Tracking:
     """Listener that sends events to trackers without waiting for them. It is in the driver's process."""
 
     def __init__(self, trackers: Mapping[str, Tracker]) -> None:
         self._trials: dict[str, TrackedTrial] = {}
         self._threads = [TrackerThread(name, tracker) for name, tracker in trackers.items()]
 
-    def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Remember these trials. Events name trials only by their ids."""
-        self._trials |= {trial.id: tracked_trial(trial) for trial in trials}
-
-    def on_event(self, event: Event) -> None:
-        """Add an event to the queue of each tracker."""
-        if not isinstance(event, MachineFailed) and event.trial in self._trials:
-            self._send((event, self._trials[event.trial], time.time()))
+    def __call__(self, event: Event) -> None:
+        """Add an event of a trial to the queue of each tracker."""
+        # events name trials only by their ids
+        if event.kind == "planned":
+            self._trials |= {trial.id: tracked_trial(trial) for trial in event.trials}
+        elif (trial := self._trials.get(event.run.trial)) is not None:
+            self._send((event, trial, time.time()))
 
     def send_stored(self, records: Sequence[StoredRecord]) -> None:
         """Send trials that had ended before this run to the trackers that lack them."""

@@ -20,18 +20,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ...engine.core.events import (
-    ClaimedElsewhere,
-    ClusterNode,
-    Ended,
-    EpochFinished,
-    Event,
-    Listener,
-    RunningTrial,
-    Started,
-    StudyProgress,
-)
+from ...engine.core.events import ClusterNode, Event, Listener, RunningTrial, StudyProgress
 from ...engine.core.process import GRACE_S
+from ...engine.core.run import Run
 from ...engine.corpora import download
 from ...errors import replace_unprintable
 from ...studies.resolve.trial import Trial
@@ -98,9 +89,7 @@ def _bar(share: float) -> str:
 
 def format_ended(
     trial: Trial,
-    status: str,
-    reason: str | None,
-    metrics: Mapping[str, float],
+    run: Run,
     *,
     count: tuple[int, int],
     columns: TrialNameColumns,
@@ -114,17 +103,16 @@ def format_ended(
     the metrics after each epoch, if they are known.
     """
     ended, total = count
-    found = headline.words(metrics, trial, epochs)
-    outcome = found if reason is None else [first_line(reason)]
+    outcome = headline.words(run.metrics, trial, epochs) if run.reason is None else [first_line(run.reason)]
     counted = f"{ended:>{len(str(total))}}/{total}"
     if point := columns.point_words(trial):
         words = [*outcome, *point]
     else:
         words = [*columns.cells(trial, _MAX_TRIAL_NAME_WIDTH), *outcome]
-    return "  ".join([f"{counted}   {status:<6}", *words]).rstrip()
+    return "  ".join([f"{counted}   {run.status:<6}", *words]).rstrip()
 
 
-def format_others(others: Sequence[ClaimedElsewhere]) -> str:
+def format_others(others: Sequence[Run]) -> str:
     """Describe the other processes whose trials this run waits for.
 
     For example `another driver trains 3 of them; waiting for process 71 on node2 (3)`.
@@ -189,7 +177,7 @@ def draw(name: str, share: float, counts: str, lines: Iterable[str]) -> Group:
     return Group(heading, *shown)
 
 
-class Display(Listener):
+class Display:
     """The display of a running study: live on a terminal, else a line for each ended trial.
 
     The drawing thread of a live display calls `render`; the study's thread calls all other methods.
@@ -211,7 +199,7 @@ class Display(Listener):
         self._last = ""  # the line of the trial that ended last
         self._stopping = False
         self._has_terminal = sys.stderr.isatty()
-        self._others: tuple[ClaimedElsewhere, ...] = ()
+        self._others: tuple[Run, ...] = ()
         self._printed_at = time.monotonic()
 
     def break_silence(self) -> None:
@@ -234,70 +222,80 @@ class Display(Listener):
         self._printed_at = time.monotonic()
         self._console.print(Text(replace_unprintable(line)), soft_wrap=True)
 
-    def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Add planned trials to the progress and the columns of names. This process has work again."""
-        with self._lock:
-            self._progress.on_planned(trials)
-            self._columns.add(trials)
-        self._others = ()
+    def __call__(self, event: Event) -> None:
+        """Show an event: as a line, or in the live part."""
+        match event.kind:
+            case "stopping":
+                self._stop()
+            case "here":
+                each = format_duration(max(1.0, event.seconds / len(event.trials)))
+                many = f"{plural(len(event.trials), 'trial')} of about {each}"
+                self.print_line(f"{many} on this machine, one after the other; --ray trains several at once")
+            case "starting_ray":
+                again = RAY_AGAIN_MESSAGE.format(attempt=event.attempt)
+                self.print_line(RAY_MESSAGE if event.attempt == 1 else again)
+            case "nodes":
+                self._print_nodes(event.nodes)
+            case "waiting":
+                self._others = event.runs
+                if not self._console.is_terminal:
+                    self.print_line(format_others(event.runs))
+            case _:
+                self._show_trial(event)
 
-    def training_here(self, trials: int, seconds: float) -> None:
-        """Print that a short study trains its trials one after the other in this process."""
-        each = format_duration(max(1.0, seconds / trials))
-        many = f"{plural(trials, 'trial')} of about {each}"
-        self.print_line(f"{many} on this machine, one after the other; --ray trains several at once")
-
-    def starting_ray(self, attempt: int) -> None:
-        """Print that Ray is being started."""
-        self.print_line(RAY_MESSAGE if attempt == 1 else RAY_AGAIN_MESSAGE.format(attempt=attempt))
-
-    def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
-        """Print the resources of each node of the cluster."""
+    def _print_nodes(self, nodes: Sequence[ClusterNode]) -> None:
         width = max([4, *(len(node.host) for node in nodes)])
         self.print_line(f"{'node':<{width}}   CPUs   GPUs")
         for node in nodes:
             unfit = f"   unfit: {node.problem}" if node.problem else ""
             self.print_line(f"{node.host:<{width}}   {node.cpus:>4g}   {node.gpus:>4g}{unfit}")
 
-    def on_event(self, event: Event) -> None:
+    def _show_trial(self, event: Event) -> None:
         """Print a line about a trial that has ended, or that continues from an earlier run.
 
         A live display shows the trial that ended last below its bar.
         """
-        printed = ""
+        printed, run = "", event.run
         with self._lock:
             self._progress.on_event(event, time.monotonic())
-            if isinstance(event, Started) and event.trial not in self._started:
-                self._started.add(event.trial)
-                if event.epoch or event.step or event.deaths:
-                    trial = self._progress.trial(event.trial)
-                    names = self._columns.cells(trial, _MAX_TRIAL_NAME_WIDTH)
-                    place = f"epoch {event.epoch}" if event.epoch else f"step {event.step}"
-                    if event.step == (event.epoch + 1) * trial.common.train.steps_per_epoch:
-                        place = f"the end of epoch {event.epoch + 1}"
-                    words = ["continues", "  ".join(name.strip() for name in names), "from", place]
-                    died = f", where {plural(event.deaths, 'process')} died" if event.deaths else ""
-                    printed = " ".join(filter(None, words)) + died
-            if isinstance(event, EpochFinished):
-                self._epochs.setdefault(event.trial, []).append(event.metrics)
-            if isinstance(event, Ended):
-                self._last = format_ended(
-                    self._progress.trial(event.trial),
-                    event.status,
-                    event.reason,
-                    event.metrics,
-                    count=(self._progress.counts.total(), self._progress.total),
-                    columns=self._columns,
-                    headline=self._headline,
-                    epochs=self._epochs.pop(event.trial, ()),
-                )
-                printed = "" if self._console.is_terminal else self._last
+            match event.kind:
+                case "planned":  # this process has work again
+                    self._columns.add(event.trials)
+                    self._others = ()
+                case "started" if run.trial not in self._started:
+                    self._started.add(run.trial)
+                    if run.epoch or run.step or run.deaths:
+                        printed = self._continues(run)
+                case "epoch":
+                    self._epochs.setdefault(run.trial, []).append(run.metrics)
+                case "ended":
+                    self._last = format_ended(
+                        self._progress.trial(run.trial),
+                        run,
+                        count=(self._progress.counts.total(), self._progress.total),
+                        columns=self._columns,
+                        headline=self._headline,
+                        epochs=self._epochs.pop(run.trial, ()),
+                    )
+                    printed = "" if self._console.is_terminal else self._last
+                case _:
+                    pass
         # without the lock: printing on a live display calls `render`, which takes the lock
         if printed:
             self.print_line(printed)
 
-    def stopping(self) -> None:
-        """Show that the run stops. A signal handler calls this method, so it must not wait for the lock."""
+    def _continues(self, run: Run) -> str:
+        trial = self._progress.trial(run.trial)
+        names = self._columns.cells(trial, _MAX_TRIAL_NAME_WIDTH)
+        place = f"epoch {run.epoch}" if run.epoch else f"step {run.step}"
+        if run.step == (run.epoch + 1) * trial.common.train.steps_per_epoch:
+            place = f"the end of epoch {run.epoch + 1}"
+        words = ["continues", "  ".join(name.strip() for name in names), "from", place]
+        died = f", where {plural(run.deaths, 'process')} died" if run.deaths else ""
+        return " ".join(filter(None, words)) + died
+
+    def _stop(self) -> None:
+        """Show that the run stops. A signal handler may call this, so it must not wait for the lock."""
         self._stopping = True
         if self._has_terminal and not sys.stderr.isatty():  # it was closed: every write would raise an error
             with Path(os.devnull).open("wb") as nowhere:
@@ -305,12 +303,6 @@ class Display(Listener):
         elif not self._console.is_terminal:
             # a stream may be in the middle of a write, and then raises an error for a second one
             os.write(sys.stderr.fileno(), f"{STOPPING_MESSAGE}\n".encode())
-
-    def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:
-        """Show which other processes train the remaining trials, until this process has work again."""
-        self._others = tuple(others)
-        if not self._console.is_terminal:
-            self.print_line(format_others(others))
 
     def render(self) -> Group:
         """Return the progress bar and the lines below it, within the terminal's width."""

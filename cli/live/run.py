@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import typer
 
-from ...engine.core.events import Listener, Listeners, initial_progress
+from ...engine.core.events import Event, Listener, initial_progress
 from ...reporting.claims.verdicts import OPEN, count_verdicts
 from ...reporting.results import StudyResults
 from ...reporting.tables.render import rich
@@ -171,7 +171,12 @@ def _tracked(
         return
     with track(trackers, print_stderr) as tracked:
         tracked.send_stored(stored_records(study, store))
-        yield Listeners(listener, tracked)
+
+        def tell_both(event: Event) -> None:
+            listener(event)
+            tracked(event)
+
+        yield tell_both
         tracked.show_tables(study.name, tracked_tables(study, store))
 
 

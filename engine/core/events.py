@@ -1,4 +1,4 @@
-"""Events of a running study, and the listeners that receive them.
+"""Events of a running study, and listeners that receive them.
 
 `StudyProgress` counts trials by their events and estimates the remaining time; `NotebookProgress` shows both.
 """
@@ -8,11 +8,11 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
+from typing import Any, Literal
 
 from ...storage import Store
 from ...studies.planning.status import study_status
@@ -21,51 +21,7 @@ from ...studies.resolve.trial import Trial
 from ...studies.study import Study
 from ...studies.text.units import format_duration
 from .process import Stop
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
-    """Event: a trial starts or resumes.
-
-    It resumes after `epoch` whole epochs and `step` steps in all, also of the next epoch. If these are all
-    steps of that epoch, only its evaluation is missing. `deaths` counts the processes that have died after an
-    earlier start there.
-    """
-
-    trial: str
-    epoch: int
-    step: int = field(default=0, compare=False)
-    deaths: int = field(default=0, compare=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochFinished:
-    """Event: a trial has trained one more epoch.
-
-    At this time, at most one second of its training is not on disk yet.
-    """
-
-    trial: str
-    epoch: int
-    metrics: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paused:
-    """Event: a trial of a search pauses after an epoch, until the scheduler has compared its point."""
-
-    trial: str
-    epoch: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """Event: a trial has ended, its outcome is stored, and `reason` says why it is not "done"."""
-
-    trial: str
-    status: str
-    reason: str | None = None
-    metrics: Mapping[str, float] = field(default_factory=dict)
+from .run import NO_RUN, Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,148 +37,120 @@ class ClusterNode:
     problem: str = ""
 
 
+EventKind = Literal[
+    "planned",
+    "here",
+    "starting_ray",
+    "nodes",
+    "started",
+    "epoch",
+    "paused",
+    "ended",
+    "elsewhere",
+    "waiting",
+    "stopping",
+    "machine_failed",
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MachineFailed:
-    """Event: the machine fails, for example with a full disk. The study stops without the trial's outcome."""
+class Event:
+    """Something that happens while a study runs. `kind` says what, and which other fields are set.
 
-    reason: str
+    Of one trial, whose state is `run`:
 
+    - `started`: it starts, or resumes after `run.epoch` whole epochs and `run.step` steps in all.
+    - `epoch`: it has trained one more epoch. At most one second of its training is not on disk yet.
+    - `paused`: a trial of a search waits until the scheduler has compared its point.
+    - `ended`: it has ended, and its outcome is stored.
+    - `elsewhere`: this run skips it, because another process trains it or, with another status, has trained
+      it.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimedElsewhere:
-    """Event: this run skips a trial that belongs to another process.
+    Of the whole run:
 
-    That process trains it or, if `ended`, has trained it. `host` and `pid` identify that process, if known.
-    `attempt` counts from the trial's first attempt.
+    - `planned`: these `trials` will train. They come before their first event.
+    - `here`: the `trials` of a short grid train in this process, in about `seconds` seconds.
+    - `starting_ray`: Ray starts on this machine; `attempt` counts the tries.
+    - `nodes`: the cluster has these `nodes`.
+    - `waiting`: other processes train all remaining trials: `runs`.
+    - `stopping`: a stop was requested; running trials save their state and end. A signal handler may say so.
+    - `machine_failed`: the machine fails, for example with a full disk; `reason` says how. The study stops,
+      and its running trials get no outcome.
     """
 
-    trial: str
-    attempt: int
-    ended: bool
-    host: str = ""
-    pid: int = 0
+    kind: EventKind
+    run: Run = NO_RUN
+    runs: tuple[Run, ...] = ()
+    trials: tuple[Trial, ...] = ()
+    nodes: tuple[ClusterNode, ...] = ()
+    seconds: float = 0.0
+    attempt: int = 0
+    reason: str = ""
 
 
-Event = Started | EpochFinished | Paused | Ended | MachineFailed | ClaimedElsewhere
+Listener = Callable[[Event], None]
+"""A function that is called with each event of a running study, in the driver's process."""
 
 
-class Listener:
-    """Base class of listeners to a running study, called in the driver's process."""
-
-    def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Handle the list of trials that will run, before their first event."""
-
-    def training_here(self, trials: int, seconds: float) -> None:
-        """Handle the start of a short grid, whose `trials` trials train in this process.
-
-        They take so little time, about `seconds` seconds, that Ray is not started.
-        """
-
-    def starting_ray(self, attempt: int) -> None:
-        """Handle the start of Ray on this machine. `attempt` is the number of the try."""
-
-    def stopping(self) -> None:
-        """Handle a request to stop; running trials save a checkpoint and end."""
-
-    def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:
-        """Handle the start of a wait for other processes, which train all remaining trials."""
-
-    def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
-        """Handle the list of a cluster's nodes, before the first trial."""
-
-    def on_event(self, event: Event) -> None:
-        """Handle one event of a trial."""
-
-
-class Listeners(Listener):
-    """Several listeners as one, which passes everything to each of them in turn."""
-
-    def __init__(self, *listeners: Listener) -> None:
-        self._listeners = listeners
-
-    def on_planned(self, trials: Sequence[Trial]) -> None:
-        for each in self._listeners:
-            each.on_planned(trials)
-
-    def training_here(self, trials: int, seconds: float) -> None:
-        for each in self._listeners:
-            each.training_here(trials, seconds)
-
-    def starting_ray(self, attempt: int) -> None:
-        for each in self._listeners:
-            each.starting_ray(attempt)
-
-    def stopping(self) -> None:
-        for each in self._listeners:
-            each.stopping()
-
-    def waiting(self, others: Sequence[ClaimedElsewhere]) -> None:
-        for each in self._listeners:
-            each.waiting(others)
-
-    def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
-        for each in self._listeners:
-            each.on_nodes(nodes)
-
-    def on_event(self, event: Event) -> None:
-        for each in self._listeners:
-            each.on_event(event)
-
-
-NOBODY = Listener()
-"""A listener that ignores all events."""
+def NOBODY(event: Event) -> None:  # noqa: N802 -- stands for a listener, where one is needed
+    """Ignore an event."""
 
 
 ENDED_BETWEEN_LOOKS = 32
 """The run checks for files to merge each time this many trials have ended."""
 
 
-class RunCounter(Listener):
-    """Listener of a run that counts the ended trials.
+class RunCounter:
+    """Listener of a run that counts the ended trials, and tells another `listener`.
 
     It requests a stop after too many failures. At intervals it merges the files of ended trials, so that a
     folder never holds thousands of files.
     """
 
-    def __init__(self, stop: Stop, max_failures: int | None, merge: Callable[[], object]) -> None:
-        self.stop, self._max_failures, self._merge = stop, max_failures, merge
+    def __init__(
+        self, listener: Listener, stop: Stop, max_failures: int | None, merge: Callable[[], object]
+    ) -> None:
+        self._listener, self.stop, self._max_failures, self._merge = listener, stop, max_failures, merge
         self.ended = Counter[str]()
         """The number of trials that have ended in this run, by status."""
-        self._open: dict[str, ClaimedElsewhere | None] = {}  # None for a trial that is planned here
+        self._open: dict[str, Run | None] = {}  # None for a trial that is planned here
         self.machine_failure: str | None = None
 
     @property
     def unended(self) -> set[str]:
         """Return the trials that this run has planned, and which have not ended."""
-        return {trial for trial, event in self._open.items() if event is None}
+        return {trial for trial, run in self._open.items() if run is None}
 
     @property
     def has_failed_too_often(self) -> bool:
         """Return whether this run has had at least `max_failures` failed trials; False without a limit."""
         return self._max_failures is not None and self.ended["failed"] >= self._max_failures
 
-    def pop_claimed_elsewhere(self) -> dict[str, ClaimedElsewhere]:
+    def pop_claimed_elsewhere(self) -> dict[str, Run]:
         """Return the trials that other drivers took, and forget them."""
-        taken = {trial: event for trial, event in self._open.items() if event is not None}
+        taken = {trial: run for trial, run in self._open.items() if run is not None}
         for trial in taken:
             del self._open[trial]
         return taken
 
-    def on_planned(self, trials: Sequence[Trial]) -> None:
-        self._open |= dict.fromkeys(trial.id for trial in trials)
-
-    def on_event(self, event: Event) -> None:
-        if isinstance(event, Ended):
-            self._open.pop(event.trial, None)
-            self.ended[event.status] += 1
-            if self.ended.total() % ENDED_BETWEEN_LOOKS == 0:
-                with suppress(OSError):  # merging can wait for the end of the run
-                    self._merge()
-        elif isinstance(event, ClaimedElsewhere):
-            self._open[event.trial] = event
-        elif isinstance(event, MachineFailed):
-            self.machine_failure = event.reason
+    def __call__(self, event: Event) -> None:
+        match event.kind:
+            case "planned":
+                self._open |= dict.fromkeys(trial.id for trial in event.trials)
+            case "ended":
+                self._open.pop(event.run.trial, None)
+                self.ended[event.run.status] += 1
+                if self.ended.total() % ENDED_BETWEEN_LOOKS == 0:
+                    with suppress(OSError):  # merging can wait for the end of the run
+                        self._merge()
+            case "elsewhere":
+                self._open[event.run.trial] = event.run
+            case "machine_failed":
+                self.machine_failure = event.reason
+            case _:
+                pass
         self.stop.requested |= self.machine_failure is not None or self.has_failed_too_often
+        self._listener(event)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -280,41 +208,45 @@ class StudyProgress:
         return Counter(self._ended.values())
 
     def trial(self, trial_id: str) -> Trial:
-        """Return the trial with this id; `on_planned` must have added it."""
+        """Return the trial with this id; a "planned" event must have added it."""
         return self._trials[trial_id]
 
-    def on_planned(self, trials: Sequence[Trial]) -> None:
-        """Add trials that will run. Outcomes that they had in earlier runs are forgotten."""
-        for trial in trials:
-            self._ended.pop(trial.id, None)
-            self._trials[trial.id] = self._waiting[trial.id] = trial
-        self._to_come = max(0, self._to_come - len(trials))
-
     def on_event(self, event: Event, now: float) -> None:
-        """Record an event that happened at the time `now`."""
+        """Record an event that happened at the time `now`.
+
+        Outcomes that planned trials had in earlier runs are forgotten.
+        """
+        if event.kind == "planned":
+            for trial in event.trials:
+                self._ended.pop(trial.id, None)
+                self._trials[trial.id] = self._waiting[trial.id] = trial
+            self._to_come = max(0, self._to_come - len(event.trials))
+            return
         self.advance_clock(now)
-        match event:
-            case Started():
-                self._waiting.pop(event.trial, None)
-                self.running[event.trial] = RunningTrial(trial=self._trials[event.trial], epoch=event.epoch)
+        run = event.run
+        match event.kind:
+            case "started":
+                self._waiting.pop(run.trial, None)
+                self.running[run.trial] = RunningTrial(trial=self._trials[run.trial], epoch=run.epoch)
                 self._workers = max(self._workers, len(self.running))
-            case EpochFinished():
-                running = self.running[event.trial]
-                share = (event.epoch - running.epoch) / running.trial.settings.train.epochs
+            case "epoch":
+                running = self.running[run.trial]
+                share = (run.epoch - running.epoch) / running.trial.settings.train.epochs
                 self._speed.add(_recipe(running.trial), running.pending_s, max(share, 0.0))
-                running.epoch, running.metrics, running.pending_s = event.epoch, event.metrics, 0.0
-            case Ended():
-                self._waiting.pop(event.trial, None)
-                self._ended[event.trial] = event.status
-                running = self.running.pop(event.trial, None)
+                running.epoch, running.metrics, running.pending_s = run.epoch, run.metrics, 0.0
+            case "ended":
+                self._waiting.pop(run.trial, None)
+                self._ended[run.trial] = run.status
+                running = self.running.pop(run.trial, None)
                 if running is not None:
                     self._speed.add(_recipe(running.trial), running.pending_s, 0.0)
                     # a failed trial says nothing about the share of epochs that others will train
-                    self._trained += [1 - running.left] if event.status != "failed" else []
-
-            case ClaimedElsewhere():
-                self._waiting.pop(event.trial, None)
-                self.running.pop(event.trial, None)
+                    self._trained += [1 - running.left] if run.status != "failed" else []
+            case "elsewhere":
+                self._waiting.pop(run.trial, None)
+                self.running.pop(run.trial, None)
+            case _:
+                pass
 
     def advance_clock(self, now: float) -> None:
         """Advance the time of each running trial to `now`.
@@ -375,8 +307,8 @@ def notebook_listener(study: Study, store: Store, max_trials: int | None) -> Lis
     return NotebookProgress(study.name, initial_progress(study, store, max_trials))
 
 
-class NotebookProgress(Listener):
-    """A notebook output that is updated as trials train and end."""
+class NotebookProgress:
+    """A listener with a notebook output that is updated as trials train and end."""
 
     def __init__(self, name: str, progress: StudyProgress) -> None:
         from IPython.display import display  # noqa: PLC0415 -- no dependency  # pyright: ignore
@@ -385,20 +317,20 @@ class NotebookProgress(Listener):
         self._shown_at = time.monotonic()
         self._handle: Any = display(self, display_id=True)
 
-    def on_planned(self, trials: Sequence[Trial]) -> None:
-        self._progress.on_planned(trials)
-
-    def starting_ray(self, attempt: int) -> None:
-        self._refresh("starting Ray … its processes load torch (local=True: one model after the other)")
-
-    def stopping(self) -> None:
-        self._note = "stopping …"
-
-    def on_event(self, event: Event) -> None:
+    def __call__(self, event: Event) -> None:
         now = time.monotonic()
         self._progress.on_event(event, now)
-        if isinstance(event, Ended) or now - self._shown_at >= REFRESH_S:
-            self._refresh(self._note if self._note.startswith("stopping") else "")
+        match event.kind:
+            case "starting_ray":
+                words = "its processes load torch (local=True: one model after the other)"
+                self._refresh(f"starting Ray … {words}")
+            case "stopping":
+                self._note = "stopping …"
+            case "planned":
+                pass
+            case _:
+                if event.kind == "ended" or now - self._shown_at >= REFRESH_S:
+                    self._refresh(self._note if self._note.startswith("stopping") else "")
 
     def _refresh(self, note: str) -> None:
         self._note, self._shown_at = note, time.monotonic()

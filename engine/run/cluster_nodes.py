@@ -22,7 +22,7 @@ from ...storage import Store
 from ...storage.place import has_marker, keeping_marker
 from ...studies.resolve.trial import code_fault as plugin_fault
 from ...studies.schema.settings import TrialSettings
-from ..core.events import ClusterNode, Listener
+from ..core.events import ClusterNode, Event, Listener
 from ..core.resources import Machine, gpu_fault, has_gpu
 from .preflight import prepare_corpora
 from .ray_connection import Code, code_fault, look_at_code
@@ -73,7 +73,7 @@ def fit_to_cluster(
         has_gpus = any(_gpus(node) >= 1 for node in _find_nodes(replace(machine, gpus=0.0)))
         machine = replace(machine, gpus=1.0 if has_gpus else 0.0)
     nodes = inspect_nodes(place, machine, settings)
-    listener.on_nodes(nodes)
+    listener(Event(kind="nodes", nodes=tuple(nodes)))
     if not nodes:
         raise NodeError(_lacking_room(machine))
     if unfit := [f"  {node.host}: {node.problem}" for node in nodes if node.problem]:

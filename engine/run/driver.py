@@ -36,22 +36,17 @@ from ...studies.resolve.trial import Trial, code_owner, first_of_each_kind, othe
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study, study_fault
 from ...studies.text.units import listed, plural
-from ..core.events import (
-    ClaimedElsewhere,
-    Listener,
-    Listeners,
-    RunCounter,
-    notebook_listener,
-)
+from ..core.events import Event, Listener, RunCounter, notebook_listener
 from ..core.process import on_interrupt, restored_process
 from ..core.resources import ONE_CPU, Machine
+from ..core.run import Run
 from ..core.start import describe_starts
 from ..corpora.files import keep_files
 from ..optimisers.build import check_groups
 from ..trial.checkpoints import dies_often, record_stops
 from ..trial.failures import MachineError, check_gpu, check_row_writer, lost_gpu, storing
 from ..trial.outcome import Job
-from ..trial.resumable_attempt import claimed_elsewhere
+from ..trial.resumable_attempt import run_elsewhere
 from ..trial.training_parts import check_watched
 from .preflight import (
     check_bits_per_byte,
@@ -168,7 +163,7 @@ def run_study(
         study_fault(study),
         store_fault(store),
         argument_fault("machine", machine, Machine),
-        argument_fault("listener", listener, (Listener, type(None))),
+        None if listener is None or callable(listener) else _listener_fault(listener),
         argument_fault("local", local, (bool, type(None)), "True, False or None"),
         number_fault("max_trials", max_trials, least=0, optional=True),
         number_fault("max_failures", max_failures, least=1, optional=True),
@@ -192,6 +187,10 @@ def run_study(
         sys.stderr.flush()
         signal.raise_signal(summary.stop_signal)
     return summary
+
+
+def _listener_fault(listener: object) -> str:
+    return f"listener: expected a function of one event, got {type(listener).__name__}"
 
 
 def callbacks_fault(callbacks: Sequence[Any], *, local: bool | None) -> str | None:
@@ -257,11 +256,10 @@ def run_until_stopped(
         local = search is None and _is_short(study, store, machine, listener, jobs[: arguments.max_trials])
     arguments = replace(arguments, local=local)
     store.records.save(study.name, _record(study, store))
-    with on_interrupt(listener.stopping) as stop:
+    with on_interrupt(partial(listener, Event(kind="stopping"))) as stop:
         merge = partial(store.upkeep.merge_ended, study.name, at_least=MERGED_TOGETHER)
-        counter = RunCounter(stop, arguments.max_failures, merge)
-        listener = Listeners(counter, listener)
-        running = _Run(study, store, machine, listener, counter, arguments, run_id, settings)
+        counter = RunCounter(listener, stop, arguments.max_failures, merge)
+        running = _Run(study, store, machine, counter, arguments, run_id, settings)
         try:
             given_up = running.train_grid(jobs) if search is None else running.train_search()
         finally:
@@ -334,7 +332,7 @@ def _is_short(study: Study, store: Store, machine: Machine, listener: Listener, 
     }
     seconds = short_grid_seconds(study, [job.trial for job in jobs], times, machine, shares)
     if seconds is not None and jobs:
-        listener.training_here(len(jobs), seconds)
+        listener(Event(kind="here", trials=tuple(job.trial for job in jobs), seconds=seconds))
     return seconds is not None
 
 
@@ -391,22 +389,21 @@ def _missing_jobs(study: Study, store: Store, run_id: str, arguments: RunArgumen
 class _Run:
     """The training of a study's missing trials. Methods return the reasons why trials were abandoned.
 
-    `settings` are those of all missing trials, and `listener` informs the `counter`, too.
+    `settings` are those of all missing trials. The `counter` is the listener, and tells the user's.
     """
 
     study: Study
     store: Store
     machine: Machine
-    listener: Listener
     counter: RunCounter
     arguments: RunArguments
     run_id: str
     settings: Sequence[TrialSettings]
 
     def _train(self, source: TrialSource) -> list[str]:
-        study, store, machine, stop = self.study, self.store, self.machine, self.counter.stop
+        study, store, machine, counter = self.study, self.store, self.machine, self.counter
         if self.arguments.local:
-            run_local(source, store, machine, self.listener, stop)
+            run_local(source, store, machine, counter, counter.stop)
             return []
         from .ray_cluster import train_on_ray  # noqa: PLC0415 -- Ray is loaded only where it runs
 
@@ -415,8 +412,8 @@ class _Run:
             source,
             store,
             machine,
-            self.listener,
-            stop,
+            counter,
+            counter.stop,
             study=study.name,
             settings=held,
             callbacks=self.arguments.callbacks,
@@ -424,17 +421,17 @@ class _Run:
 
     def train_grid(self, free: list[Job]) -> list[str]:
         """Train the trials of a grid, at most `max_trials`."""
-        elsewhere, given_up = dict[str, ClaimedElsewhere](), list[str]()
+        elsewhere, given_up = dict[str, Run](), list[str]()
         jobs, max_trials = {job.trial.id: job for job in free}, self.arguments.max_trials
         left = len(free) if max_trials is None else max_trials
         while free and left > 0 and not self.counter.stop.requested:
             now, free = free[:left], free[left:]
-            self.listener.on_planned([job.trial for job in now])
+            self.counter(Event(kind="planned", trials=tuple(job.trial for job in now)))
             given_up += self._train(GridTrials(now))
             taken_now = self.counter.pop_claimed_elsewhere()
             # trials that other drivers have taken do not count against `max_trials`
             left -= len(now) - len(taken_now)
-            elsewhere |= {trial: event for trial, event in taken_now.items() if not event.ended}
+            elsewhere |= {trial: run for trial, run in taken_now.items() if run.status == "elsewhere"}
             if not free and left > 0:
                 found = self._wait(elsewhere)
                 free = [replace(jobs[trial], gone=gone) for trial, gone in found.items()]
@@ -453,7 +450,7 @@ class _Run:
                 self.study,
                 self.store,
                 self.run_id,
-                self.listener,
+                self.counter,
                 max_trials=left,
                 retry_failed=self.arguments.retry_failed,
                 gone=gone,
@@ -467,13 +464,13 @@ class _Run:
             if self.counter.stop.requested:
                 return given_up
 
-    def _wait(self, trials: Mapping[str, ClaimedElsewhere]) -> dict[str, int]:
+    def _wait(self, trials: Mapping[str, Run]) -> dict[str, int]:
         """Wait until this run can take over one of these trials.
 
         Other drivers have claimed them. The wait also ends when all these trials have ended, or when a stop
         is requested. Return the number of the dead owner's last attempt, or -1, by free trial.
         """
-        waiting, shown, leases = dict(trials), set[ClaimedElsewhere](), self.store.leases(self.run_id)
+        waiting, shown, leases = dict(trials), list[Run](), self.store.leases(self.run_id)
         while waiting and not self.counter.stop.requested:
             found = {trial: leases.find(trial, each.attempt) for trial, each in waiting.items()}
             stored = self.store.last_numbers() if any(each and each.ended for each in found.values()) else {}
@@ -486,11 +483,11 @@ class _Run:
                 elif state.lists_are_current if state.ended else state.gone:
                     free[trial] = state.attempt
                 else:
-                    waiting[trial] = claimed_elsewhere(state)
+                    waiting[trial] = run_elsewhere(state)
             if free:
                 return free
-            if waiting and shown != (now := set(waiting.values())):
-                self.listener.waiting(list(waiting.values()))
+            if waiting and shown != (now := list(waiting.values())):
+                self.counter(Event(kind="waiting", runs=tuple(now)))
                 shown = now
             time.sleep(leases.poll_s)
         return {}

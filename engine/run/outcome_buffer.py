@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from ...storage import Store
-from ..core.events import Ended, Event, MachineFailed
+from ..core.events import Event
 from ..trial.failures import MachineError, storing
 from ..trial.resumable_attempt import Attempt
 
@@ -42,13 +42,13 @@ class OutcomeBuffer:
         A caller that has no more events calls `flush`.
         """
         for event in events:
-            if isinstance(event, Ended) and event.trial in self._attempts:
-                self._waiting[event.trial] = event
+            if event.kind == "ended" and event.run.trial in self._attempts:
+                self._waiting[event.run.trial] = event
             else:
                 yield event
             for stored in self._tell(self.flush_if_due):
                 yield stored
-                if isinstance(stored, MachineFailed):
+                if stored.kind == "machine_failed":
                     return
 
     def flush(self) -> list[Event]:
@@ -59,7 +59,7 @@ class OutcomeBuffer:
         try:
             flush()
         except MachineError as error:
-            return [MachineFailed(reason=str(error))]
+            return [Event(kind="machine_failed", reason=str(error))]
         stored = [trial for trial in self._waiting if trial not in self._attempts]
         return [self._waiting.pop(trial) for trial in stored]
 

@@ -18,7 +18,7 @@ import ray
 from ray import tune
 
 from ...plugins import PluginFile, load_plugin_files
-from ..core.events import Ended, EpochFinished, Event, MachineFailed, Paused
+from ..core.events import Event
 from ..core.process import StoppedMidway, stop_soon
 from ..core.resources import Machine
 from ..trial.failures import MachineError, lost_gpu
@@ -122,7 +122,7 @@ class TrialActor(tune.Trainable):
     def step(self) -> dict[str, Any]:
         """Train the current trial for some time; return the new events, and the metrics of its last epoch."""
         if self._broken is not None:
-            return {"events": [MachineFailed(reason=self._broken)], "done": True}
+            return {"events": [Event(kind="machine_failed", reason=self._broken)], "done": True}
         if (lost := lost_gpu()) is not None:
             self.cleanup()
             raise _WorkerLeavesError(lost)
@@ -135,16 +135,11 @@ class TrialActor(tune.Trainable):
                 raise _WorkerLeavesError(f"the node of {socket.gethostname()} is being preempted") from None
             return {"events": [], "done": True}
         if lost_gpu() is not None:  # this worker is about to end, and another one continues the trial
-            events, has_ended = [each for each in events if not isinstance(each, MachineFailed)], False
+            events, has_ended = [each for each in events if each.kind != "machine_failed"], False
         found: dict[str, Any] = {}
         for event in events:
-            match event:
-                case EpochFinished():
-                    found |= {**event.metrics, "epoch": event.epoch}
-                case Ended():
-                    found |= {**event.metrics, "status": event.status}
-                case _:
-                    pass
+            if event.kind in ("epoch", "ended"):
+                found |= {**event.run.metrics, "epoch": event.run.epoch, "status": event.run.status}
         return {**found, "events": events, "done": has_ended}
 
     def _collect(self) -> tuple[list[Event], bool]:
@@ -153,7 +148,7 @@ class TrialActor(tune.Trainable):
         deadline, taken = time.monotonic() + REPORT_S, list[Event]()
         for event in self._events:
             taken.append(event)
-            if time.monotonic() >= deadline and not isinstance(event, Ended | Paused):
+            if time.monotonic() >= deadline and event.kind not in ("ended", "paused"):
                 return taken, False
         return [*taken, *self._worker.flush()], True
 

@@ -31,9 +31,10 @@ from ...plugins import loaded_files
 from ...storage import Store
 from ...storage.rows import KEY_COLUMNS, has_trial, row_values
 from ...studies.schema.settings import TrialSettings
-from ..core.events import ClaimedElsewhere, Ended, Event, Listener, Paused
+from ..core.events import Event, Listener
 from ..core.process import StartAborted, Stop, stopped_by_signals
 from ..core.resources import Machine, has_gpu
+from ..core.run import Run
 from ..trial.checkpoints import record_stops
 from ..trial.failures import MachineError
 from ..trial.outcome import Job
@@ -141,9 +142,9 @@ class TrialSearcher(_NeverPickled, Searcher):
     ) -> None:
         """Tell the source that a trial has ended or paused, unless it has lost its worker."""
         if not error:  # otherwise Tune calls `on_trial_error` of its callbacks next
-            events = (result or {}).get("events", ())
-            paused = any(isinstance(event, Paused) for event in events)
-            self._end(self._running.pop(trial_id).job, paused=paused)
+            events: Sequence[Event] = (result or {}).get("events", ())
+            paused = [event.run.epoch for event in events if event.kind == "paused"]
+            self._end(self._running.pop(trial_id).job, paused_at=paused[0] if paused else None)
 
     def job_of(self, trial_id: str) -> Job:
         """Return the job of a running trial, given its id in Ray Tune."""
@@ -157,19 +158,19 @@ class TrialSearcher(_NeverPickled, Searcher):
             self._lost.append(lost)
             return
         self.errors.append(reason)
-        self._end(lost.job, paused=False)
+        self._end(lost.job, paused_at=None)
 
-    def _end(self, job: Job, *, paused: bool) -> None:
+    def _end(self, job: Job, *, paused_at: int | None) -> None:
         self._is_dry = False
         if not self._stop.requested:
-            for event in self._source.job_ended(job, paused=paused):
+            for event in self._source.job_ended(job, paused_at=paused_at):
                 self.tell(event)
 
     def tell(self, event: Event) -> None:
         """Pass an event on to the listener, and note if its trial has ended."""
-        if isinstance(event, Ended | ClaimedElsewhere):
-            self.handed_out.pop(event.trial, None)
-        self._listener.on_event(event)
+        if event.kind in ("ended", "elsewhere"):
+            self.handed_out.pop(event.run.trial, None)
+        self._listener(event)
 
     def save(self, checkpoint_path: str) -> None:
         """Do nothing: the source is rebuilt from the store."""
@@ -202,8 +203,8 @@ class EventCallback(_NeverPickled, tune.Callback):
         rows = self._store.trials(columns=(*KEY_COLUMNS, "status", "reason", "metrics"))
         for row in rows.filter(has_trial(jobs), pl.col("status") != "incomplete").iter_rows(named=True):
             if row["attempt"] >= jobs[row["trial"]].attempt:  # otherwise it is of an earlier run
-                trial, status, reason = row["trial"], row["status"], row["reason"]
-                self._searcher.tell(Ended(trial=trial, status=status, reason=reason, metrics=row_values(row)))
+                known = {name: row[name] for name in ("trial", "attempt", "status", "reason")}
+                self._searcher.tell(Event(kind="ended", run=Run(**known, metrics=row_values(row))))
 
     def on_trial_error(
         self, iteration: int, trials: list[TuneTrial], trial: TuneTrial, **info: object

@@ -30,7 +30,7 @@ from ray._raylet import GcsClient  # pyright: ignore[reportAttributeAccessIssue]
 from ray.job_config import JobConfig
 
 from ...studies.text.units import format_bytes, plural
-from ..core.events import Listener
+from ..core.events import Event, Listener
 from ..core.process import apart_from_terminal
 from ..core.resources import Machine, count_gpus_of_processes, cpus_here
 from ..trial.failures import HeadLostError, MachineError
@@ -199,7 +199,7 @@ def _start(machine: Machine, listener: Listener, study: str = "") -> None:
     if not _has_token():  # Ray would write one into the home folder, which may be closed
         os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
     for attempt in range(1, STARTS + 1):
-        listener.starting_ray(attempt)
+        listener(Event(kind="starting_ray", attempt=attempt))
         try:
             with apart_from_terminal(), _watched_node():
                 ray.init(

@@ -27,8 +27,8 @@ class TrialSource(Protocol):
         """Return whether more trials may follow once a running one ends."""
         return False
 
-    def job_ended(self, job: Job, *, paused: bool) -> list[Event]:
-        """Record that a worker has ended or paused a trial, and return the events that follow."""
+    def job_ended(self, job: Job, *, paused_at: int | None) -> list[Event]:
+        """Record that a worker has ended a trial, or paused it after an epoch; return the next events."""
         ...
 
 
@@ -61,6 +61,6 @@ class GridTrials(TrialSource):
             self._is_sorted = True
         return self._jobs.popleft() if self._jobs else None
 
-    def job_ended(self, job: Job, *, paused: bool) -> list[Event]:
+    def job_ended(self, job: Job, *, paused_at: int | None) -> list[Event]:
         """Return no events: the trials of a grid do not depend on each other."""
         return []

@@ -10,7 +10,7 @@ from importlib import import_module
 import torch
 
 from ...storage import Store
-from ..core.events import Event, Listener, MachineFailed, Paused, Started
+from ..core.events import Event, Listener
 from ..core.process import Stop, StoppedMidway, prepare_cpu
 from ..core.resources import Machine
 from ..trial import outcome
@@ -73,7 +73,7 @@ class Worker:
 def _events(attempt: Attempt) -> Generator[Event]:
     while not attempt.ended:
         yield (event := attempt.advance())
-        if isinstance(event, MachineFailed):
+        if event.kind == "machine_failed":
             return
 
 
@@ -83,19 +83,19 @@ def run_local(source: TrialSource, store: Store, machine: Machine, listener: Lis
     try:
         while not stop.requested and (job := source.next_job()) is not None:
             worker = worker or Worker(store, machine)
-            paused = False
+            paused_at: int | None = None
             with closing(worker.train(job)) as events:
                 for event in events:
-                    listener.on_event(event)
-                    paused |= isinstance(event, Paused)
-                    if stop.requested and not isinstance(event, Started):
+                    listener(event)
+                    paused_at = event.run.epoch if event.kind == "paused" else None
+                    if stop.requested and event.kind != "started":
                         return
             for event in worker.flush() if source.needs_results else ():
-                listener.on_event(event)
-            for event in source.job_ended(job, paused=paused):
-                listener.on_event(event)
+                listener(event)
+            for event in source.job_ended(job, paused_at=paused_at):
+                listener(event)
     except StoppedMidway:
         return
     finally:
         for event in worker.flush() if worker else ():
-            listener.on_event(event)
+            listener(event)

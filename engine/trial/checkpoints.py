@@ -21,8 +21,9 @@ from ...storage.errors import DamagedError, UnreadableError
 from ...storage.files import make_folder, open_regular, replacing, temporary_name
 from ...storage.trial_files import STARTS_FILE
 from ...studies.planning.trials_to_run import EarlierTrial
+from ..core.run import Run
 from .failures import CrashCounts
-from .outcome import Totals, last_epoch_metrics
+from .outcome import last_epoch_metrics
 
 STOPPED = "stopped"
 """The line of `STARTS_FILE` after a start that stopped cleanly before the trial's end."""
@@ -32,17 +33,17 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointData:
-    """The contents of a checkpoint: the training's state, its metrics so far, and the resources used."""
+    """The contents of a checkpoint: the training's state, its metrics so far, and its run."""
 
     state: dict[str, Any]
     metrics: list[MetricRow]
-    totals: Totals
+    run: Run
 
     @property
     def place(self) -> str:
         """Return where the trial resumes: "3" after 3 epochs, "3+20" after 20 more steps."""
         taken = self.state.get("epoch", {}).get("taken", 0)
-        return f"{self.totals.epochs}+{taken}" if taken else f"{self.totals.epochs}"
+        return f"{self.run.epoch}+{taken}" if taken else f"{self.run.epoch}"
 
 
 class Checkpoint:
@@ -118,8 +119,8 @@ class Checkpoint:
                 self._place.move(self._state, self._previous)
         self._place.put(self._state)
         if saved.metrics:
-            last, totals = last_epoch_metrics(saved.metrics), saved.totals
-            trial_files.write_note(self.folder, totals.epochs, last, saved.metrics, seconds=totals.seconds)
+            last, run = last_epoch_metrics(saved.metrics), saved.run
+            trial_files.write_note(self.folder, run.epoch, last, saved.metrics, seconds=run.seconds)
             if (note := self.folder / trial_files.NOTE_FILE).is_file():
                 self._place.put(note)
 
@@ -158,7 +159,7 @@ class Checkpoint:
         """Return the last state of the earlier trial that this trial continues.
 
         That trial had the same settings, but fewer epochs or other tests, or is this one and has lost its row
-        or its weights. Return None if its state is missing or damaged. The totals say which other trial it
+        or its weights. Return None if its state is missing or damaged. The run says which other trial it
         comes from.
         """
         if (earlier := self._earlier) is None:
@@ -178,8 +179,8 @@ class Checkpoint:
             return None
         if earlier.trial == self.folder.name:
             return saved
-        totals = replace(saved.totals, continued_from=earlier.trial, continued_after=earlier.epochs)
-        return replace(saved, totals=totals)
+        run = replace(saved.run, continued_from=earlier.trial, continued_after=earlier.epochs)
+        return replace(saved, run=run)
 
     def remove(self) -> None:
         """Remove the checkpoint of an ended trial. Files that cannot be deleted stay, without an error."""
@@ -221,7 +222,7 @@ def _count_deaths(lines: Sequence[str], run: str, place: str) -> CrashCounts:
 def _write(path: Path, saved: CheckpointData) -> None:
     metrics = [asdict(row) for row in saved.metrics]
     with sealing(path) as file:
-        torch.save({"state": saved.state, "metrics": metrics, "totals": asdict(saved.totals)}, file)
+        torch.save({"state": saved.state, "metrics": metrics, "run": asdict(saved.run)}, file)
 
 
 def _read(path: Path) -> CheckpointData:
@@ -231,12 +232,12 @@ def _read(path: Path) -> CheckpointData:
         try:
             saved = torch.load(file, map_location="cpu", weights_only=True)
             metrics = [MetricRow(**row) for row in saved["metrics"]]
-            return CheckpointData(state=saved["state"], metrics=metrics, totals=Totals(**saved["totals"]))
+            return CheckpointData(state=saved["state"], metrics=metrics, run=Run(**saved["run"]))
         # another program wrote this file
         except pickle.UnpicklingError as error:
             raise DamagedError("expected only tensors and plain values, got other objects") from error
         except (KeyError, TypeError, AttributeError) as error:
-            raise DamagedError("expected a training's state, metrics and totals, got other values") from error
+            raise DamagedError("expected a training's state, metrics and run, got other values") from error
 
 
 def _set_aside(path: Path) -> None:

@@ -7,7 +7,7 @@ import platform
 import re
 import resource
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -23,6 +23,7 @@ from ...studies.planning.trials_to_run import EarlierTrial
 from ...studies.resolve.trial import ARITHMETIC, Trial, settings_to_json, shown
 from ...studies.schema.settings import TrialSettings, read_recipe
 from ..core.models import ModelFile, write_model_file
+from ..core.run import Run
 from .commit import commit
 from .training import TOKENS_PER_S, Training
 
@@ -119,81 +120,58 @@ class Job:
         return cls(**{**record, "trial": Trial.from_json(record["trial"]), "earlier": earlier})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
-    """The resources that a trial has used up to its last epoch.
-
-    `flops` and `seconds` count only the training, not the evaluation. `peak_mib` is the peak memory of the
-    device. `gpus` and the versions are None in checkpoints of earlier releases.
-    """
-
-    parameters: int = 0
-    epochs: int = 0
-    steps: int = 0
-    flops: float = 0.0
-    seconds: float = 0.0
-    peak_mib: float = 0.0
-    device: str = ""
-    torch_version: str | None = None
-    cuda_version: str | None = None
-    gpus: float | None = None
-    python_version: str | None = None
-    optuna_version: str | None = None
-    arithmetic: int | None = None
-    continued_from: str | None = None
-    continued_after: int | None = None
-
-
-def trial_row(
-    job: Job,
-    totals: Totals,
-    final: Mapping[str, float],
-    *,
-    status: str,
-    reason: str | None,
-    started: datetime,
-) -> TrialRow:
-    """Return the row of a trial that ends now; the first line of `reason` says why it has this `status`."""
-    trial, settings = job.trial, job.trial.settings
+def trial_row(trial: Trial, run: Run, *, started: datetime) -> TrialRow:
+    """Return the row of a trial that ends now; the first line of `run.reason` says why it has its status."""
+    settings = trial.settings
     recipe = read_recipe(settings.model.recipe)
     return TrialRow(
         trial=trial.id,
-        attempt=job.attempt,
+        attempt=run.attempt,
         study=trial.study,
         recipe=recipe.text,
         recipe_id=recipe.id,
         task=settings.task.name,
         seed=settings.seed,
-        status=status,
-        reason=reason,
+        status=run.status,
+        reason=run.reason,
         factors=json.dumps(dict(trial.levels)),
         settings=settings_to_json(settings),
-        metrics=tuple(final.items()),
+        metrics=tuple(run.metrics.items()),
         version=version(settings),
         commit=commit(),
         host=platform.node(),
         started=started,
         finished=datetime.now(UTC),
-        **asdict(totals),
+        epochs=run.epoch,
+        steps=run.step,
+        **{name: getattr(run, name) for name in _SAME},
     )
 
 
-def measured_totals(
-    before: Totals, training: Training, device: torch.device, *, gpu_share: float, device_suffix: str
-) -> Totals:
-    """Return the resources that a trial has used so far. `before` are its totals at the last measurement.
+_SAME = (
+    *("parameters", "flops", "seconds", "peak_mib", "device", "gpus", "arithmetic"),
+    *("torch_version", "cuda_version", "python_version", "optuna_version"),
+    *("continued_from", "continued_after"),
+)
+"""The columns of a row that have the names of attributes of `Run`."""
+
+
+def measured(
+    run: Run, training: Training, device: torch.device, *, gpu_share: float, device_suffix: str
+) -> Run:
+    """Return a run with the resources that its training has used so far.
 
     `gpu_share` is the part of a GPU that the trial has, if `device` is one.
     """
     shared = f", a share of {gpu_share:g}" if gpu_share < 1.0 else ""
     return replace(
-        before,
+        run,
         parameters=training.parameters,
-        epochs=training.epoch,
-        steps=training.step,
+        epoch=training.epoch,
+        step=training.step,
         flops=training.work.flops,
         seconds=training.work.seconds,
-        peak_mib=max(before.peak_mib, peak_mib(device)),
+        peak_mib=max(run.peak_mib, peak_mib(device)),
         device=device_name(device) + shared + device_suffix,
         torch_version=str(torch.__version__),
         cuda_version=(torch.version.cuda or "") if device.type == "cuda" else "",

@@ -16,10 +16,12 @@ import torch
 
 from ...storage import AttemptRows, MetricRow, Store
 from ...storage.leases import Lease, LeaseState
+from ...storage.trial_files import NOTE_FILE
 from ...studies.resolve.trial import code_fault
 from ...studies.schema.settings import TrialSettings
-from ..core.events import ClaimedElsewhere, Ended, EpochFinished, Event, MachineFailed, Paused, Started
+from ..core.events import Event
 from ..core.process import StoppedMidway, TimeLimitPassed, give_back_memory, interruptible, raise_if_stopped
+from ..core.run import Run, RunStatus
 from . import failures, outcome
 from .checkpoints import Checkpoint, CheckpointData
 from .evaluation import LeakError
@@ -34,7 +36,7 @@ from .failures import (
     note_lost_gpu,
     storing,
 )
-from .outcome import Job, Totals, keep_model, last_epoch_metrics, measured_totals, trial_row
+from .outcome import Job, keep_model, last_epoch_metrics, measured, trial_row
 from .training import TOKENS_PER_S, NotANumberError, Training
 
 if TYPE_CHECKING:
@@ -54,26 +56,25 @@ class Claims:
         self._ended: dict[str, int] = {}
         self._sweep: bytes | None = None  # as of the last reading of the store
 
-    def claim(self, job: Job) -> tuple[Job, Lease] | ClaimedElsewhere:
-        """Claim a job's trial, and return its lease.
+    def claim(self, job: Job) -> Lease | Run:
+        """Claim a job's trial, and return the lease, which has the number of the attempt.
 
-        With the lease, return the job with its attempt number. If another process has the trial or has ended
-        it, return an event that says so.
+        If another process has the trial or has ended it, return that process's run.
         """
         trial = job.trial.id
         claimed = self._leases.claim(trial, job.attempt, gone=job.gone)
         if isinstance(claimed, LeaseState) and claimed.ended:
             if self._has_ended(job, at_once=True):
-                return ClaimedElsewhere(trial=trial, attempt=claimed.attempt, ended=True)
+                return Run(trial=trial, attempt=claimed.attempt, status="done")
             # its row was lost or never written, so the trial is free
             if claimed.lists_are_current or claimed.attempt <= job.gone:
                 claimed = self._leases.claim(trial, claimed.attempt + 1)
         if isinstance(claimed, LeaseState):
-            return claimed_elsewhere(claimed)
+            return run_elsewhere(claimed)
         if self._has_ended(job, at_once=claimed.attempt > job.attempt):
             claimed.release()
-            return ClaimedElsewhere(trial=trial, attempt=job.attempt, ended=True)
-        return replace(job, attempt=claimed.attempt), claimed
+            return Run(trial=trial, attempt=job.attempt, status="done")
+        return claimed
 
     def _has_ended(self, job: Job, *, at_once: bool) -> bool:
         """Return whether the store has an outcome of the job. With `at_once`, the store is read again."""
@@ -85,34 +86,31 @@ class Claims:
         return self._ended.get(job.trial.id, -1) >= job.attempt
 
 
-def claimed_elsewhere(state: LeaseState) -> ClaimedElsewhere:
-    """Return the event for a trial that another process holds. Its outcome is not stored yet."""
+def run_elsewhere(state: LeaseState) -> Run:
+    """Return the run of a trial that another process holds. Its outcome is not stored yet."""
     owner = state.owner
-    return ClaimedElsewhere(
-        trial=state.trial, attempt=state.attempt, ended=False, host=owner.host, pid=owner.pid
-    )
+    return Run(trial=state.trial, attempt=state.attempt, status="elsewhere", host=owner.host, pid=owner.pid)
 
 
 @storing()
-def store_pruned(job: Job, store: Store, reason: str) -> Ended | ClaimedElsewhere:
+def store_pruned(job: Job, store: Store, reason: str) -> Event:
     """Store a trial as pruned by a scheduler.
 
     If another process holds the trial, store nothing. Raise MachineError if it cannot be stored.
     """
-    claimed = Claims(store, job.run).claim(job)
-    if isinstance(claimed, ClaimedElsewhere):
-        return claimed
-    job, lease = claimed
+    lease = Claims(store, job.run).claim(job)
+    if isinstance(lease, Run):
+        return Event(kind="elsewhere", run=lease)
     checkpoint = Checkpoint(store, job.trial.id)
     saved = checkpoint.load()
-    totals, rows = (saved.totals, saved.metrics) if saved else (Totals(), [])
-    row = trial_row(
-        job, totals, last_epoch_metrics(rows), status="pruned", reason=reason, started=datetime.now(UTC)
+    run, rows = (saved.run, saved.metrics) if saved else (Run(trial=job.trial.id), [])
+    run = replace(
+        run, attempt=lease.attempt, status="pruned", reason=reason, metrics=last_epoch_metrics(rows)
     )
-    store.write(row, rows)
+    store.write(trial_row(job.trial, run, started=datetime.now(UTC)), rows)
     checkpoint.remove()
     lease.end()
-    return Ended(trial=row.trial, status="pruned", reason=reason, metrics=dict(row.metrics))
+    return Event(kind="ended", run=run)
 
 
 TrainingFactory = Callable[[TrialSettings, torch.device, Path], Training]
@@ -171,9 +169,9 @@ class Attempt:
         self._tries = OomRetries(job.trial.settings, self._checkpoint.folder)
         self.training: Training | None = None
         self.outcome: AttemptRows | None = None
-        self._totals, self._rows = Totals(), list[MetricRow]()
+        self.run, self._rows = Run(trial=job.trial.id, attempt=job.attempt), list[MetricRow]()
         self._began = datetime.now(UTC)
-        self._has_started = job.is_resumed  # a Started event has been returned
+        self._has_started = job.is_resumed  # an event "started" has been returned
         self._has_died = False  # a process died during this training
         self._saved_at, self._saved_seconds, self._is_unsaved = time.monotonic(), 0.0, False
 
@@ -196,7 +194,7 @@ class Attempt:
                     return self.drop()
             if (reason := machine_failure(error)) is None:
                 raise
-            return MachineFailed(reason=reason)
+            return Event(kind="machine_failed", reason=reason)
         return event
 
     def _next_event(self) -> Event | None:
@@ -204,10 +202,10 @@ class Attempt:
         if self._lease is None:
             with storing():
                 claimed = self._claims.claim(self.job)
-            if isinstance(claimed, ClaimedElsewhere):
+            if isinstance(claimed, Run):
                 self.ended = True
-                return claimed
-            self.job, self._lease = claimed
+                return Event(kind="elsewhere", run=claimed)
+            self._lease, self.run = claimed, replace(self.run, attempt=claimed.attempt)
         try:
             if self.training is None:
                 return self._start()
@@ -248,7 +246,10 @@ class Attempt:
         report = failures.take_crash_report(self._checkpoint.folder)
         with storing():
             saved = self._checkpoint.load()
-            self._totals, self._rows = (saved.totals, saved.metrics) if saved else (Totals(), [])
+            if saved is not None:
+                self.run, self._rows = replace(saved.run, attempt=self.run.attempt), saved.metrics
+            else:
+                self.run, self._rows = Run(trial=self.run.trial, attempt=self.run.attempt), []
             self._tries.read()
             tries = f"/{self._tries.tries}" if self._tries.tries else ""
             place = f"{'0' if saved is None else saved.place}{tries}"
@@ -268,8 +269,8 @@ class Attempt:
         if self._has_started:
             return None
         self._has_started = True
-        done = {"epoch": training.epoch, "step": training.step}
-        return Started(trial=self.job.trial.id, **done, deaths=deaths.in_all)
+        now = replace(self.run, epoch=training.epoch, step=training.step, deaths=deaths.in_all)
+        return Event(kind="started", run=now)
 
     def _train_epoch(self, training: Training) -> Event:
         self._saved_at = time.monotonic()
@@ -282,7 +283,7 @@ class Attempt:
             raise
         step, epoch = training.step, training.epoch
         self._rows += [MetricRow(step=step, epoch=epoch, name=each, value=metrics[each]) for each in metrics]
-        self._totals, self._is_unsaved = self._measured(training), True
+        self.run, self._is_unsaved = replace(self._measured(training), metrics=metrics), True
         seconds, left = training.work.seconds, self._time_left_s
         is_late = left is not None and left < 0 and not training.finished
         is_due = is_late or seconds - self._saved_seconds >= self.save_after_s
@@ -290,17 +291,18 @@ class Attempt:
             return self.drop()
         if is_late:
             return self._end("failed", f"time limit of {self._limit:g} s passed at epoch {epoch}")
-        return EpochFinished(trial=self.job.trial.id, epoch=epoch, metrics=metrics)
+        return Event(kind="epoch", run=self.run)
 
-    def _end(self, status: str, reason: str | None = None) -> Ended | ClaimedElsewhere:
+    def _end(self, status: RunStatus, reason: str | None = None) -> Event:
         if self.is_lost():
             return self.drop()
         final, training = last_epoch_metrics(self._rows), self.training
         if training is not None:
-            self._totals = self._measured(training)
+            self.run = self._measured(training)
             if final:  # the last epoch's metrics, with the mean speed of all epochs
                 final |= {TOKENS_PER_S: training.work.tokens / max(training.work.seconds, 1e-9)}
-        row = trial_row(self.job, self._totals, final, status=status, reason=reason, started=self._began)
+        self.run = replace(self.run, status=status, reason=reason, metrics=final)
+        row = trial_row(self.job.trial, self.run, started=self._began)
         outputs = None
         if status == "done" and self.job.keep_weights and training is not None:
             with storing():
@@ -317,15 +319,17 @@ class Attempt:
             self.close()
         self.training = training = None  # frees its memory for the next trials
         give_back_memory()
-        return Ended(trial=row.trial, status=status, reason=reason, metrics=final)
+        return Event(kind="ended", run=self.run)
 
-    def _pause(self, training: Training) -> Paused | ClaimedElsewhere:
+    def _pause(self, training: Training) -> Event:
         """Save the training, and give the trial back so that any worker may continue it."""
-        if self._is_unsaved and not self._save(training):
+        # a process that was killed may have left a state without its note, by which the point is compared
+        is_noted = (self._checkpoint.folder / NOTE_FILE).is_file()
+        if (self._is_unsaved or not is_noted) and not self._save(training):
             return self.drop()
         self._checkpoint.record_stop()
         self.release()
-        return Paused(trial=self.job.trial.id, epoch=training.epoch)
+        return Event(kind="paused", run=replace(self.run, status="paused"))
 
     # -- the outcome, once it has ended
 
@@ -352,12 +356,15 @@ class Attempt:
             self._lease.release()
         self.ended, self.training = True, None
 
-    def drop(self) -> ClaimedElsewhere:
+    def drop(self) -> Event:
         """Drop the state of a trial that another process has taken over, and its outcome if it has one."""
         message = "trial %s: another process took it over, or the store was removed; attempt %d is dropped"
-        _log.warning(message, self.job.trial.id, self.job.attempt)
+        _log.warning(message, self.run.trial, self.run.attempt)
         self.ended, self.training = True, None
-        return ClaimedElsewhere(trial=self.job.trial.id, attempt=self.job.attempt + 1, ended=False)
+        return Event(
+            kind="elsewhere",
+            run=Run(trial=self.run.trial, attempt=self.run.attempt + 1, status="elsewhere"),
+        )
 
     def is_lost(self) -> bool:
         """Return whether another process has taken over the trial."""
@@ -396,7 +403,7 @@ class Attempt:
                 self._checkpoint.save_final(self._data_of(training))
 
     def _data_of(self, training: Training) -> CheckpointData:
-        return CheckpointData(state=training.state(), metrics=self._rows, totals=self._totals)
+        return CheckpointData(state=training.state(), metrics=self._rows, run=self.run)
 
     # -- within an epoch
 
@@ -425,9 +432,9 @@ class Attempt:
 
     # -- texts
 
-    def _measured(self, training: Training) -> Totals:
-        return measured_totals(
-            self._totals,
+    def _measured(self, training: Training) -> Run:
+        return measured(
+            self.run,
             training,
             self._device,
             gpu_share=self._gpu_share,
@@ -435,4 +442,4 @@ class Attempt:
         )
 
     def _place(self) -> str:
-        return f"at epoch {self._totals.epochs + 1}{self._tries.device_suffix}"
+        return f"at epoch {self.run.epoch + 1}{self._tries.device_suffix}"

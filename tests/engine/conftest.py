@@ -2,13 +2,13 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import torch
 
-from activemem.engine import Event, Listener
+from activemem.engine import Event
 from activemem.studies import Trial
 from activemem.studies.schema.settings import TrialSettings
 
@@ -78,22 +78,24 @@ def returning_handlers() -> Iterator[None]:
         signal.signal(number, handler)
 
 
-class Notes(Listener):
-    """A listener that records its events."""
+class Notes:
+    """A listener that records its events, and the trials that it was told of."""
 
     def __init__(self) -> None:
         self.announced: list[Trial] = []
         self.events: list[Event] = []
+        self.hear: Callable[[Event], None] = lambda event: None
 
-    def on_planned(self, trials: Sequence[Trial]) -> None:
-        self.announced += trials
+    def __call__(self, event: Event) -> None:
+        self.announced += event.trials if event.kind == "planned" else ()
+        if event.run.trial or event.kind == "machine_failed":
+            self.events.append(event)
+        if event.run.trial or event.kind == "waiting":
+            self.hear(event)
 
-    def on_event(self, event: Event) -> None:
-        self.events.append(event)
-
-    def of(self, kind: type) -> list[Any]:
+    def of(self, kind: str) -> list[Any]:
         """Return the events of one kind."""
-        return [event for event in self.events if isinstance(event, kind)]
+        return [event for event in self.events if event.kind == kind]
 
 
 @pytest.fixture

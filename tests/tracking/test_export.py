@@ -2,13 +2,14 @@
 
 import pytest
 
-from activemem.engine import EpochFinished, Started, run_study
+from activemem.engine import run_study
 from activemem.storage import Store
 from activemem.studies import load_study
 from activemem.tracking.contract import open_trackers
 from activemem.tracking.export import StudyExport, export_study
 from activemem.tracking.feed import Tracking, tracked_trial
 
+from ..event_factories import make_event, planned
 from .conftest import TINY
 from .recorder import Recorder
 
@@ -42,9 +43,9 @@ def test_an_export_adds_what_a_run_could_not_send(trained):
     study, store = trained
     recorder, trial = Recorder(), study.trials[0]
     listener = Tracking({"recorder": recorder})
-    listener.on_planned([trial])
-    listener.on_event(Started(trial=trial.id, epoch=0))
-    listener.on_event(EpochFinished(trial=trial.id, epoch=2, metrics={"loss": 0.5}))
+    listener(planned(trial))
+    listener(make_event("started", trial=trial.id, epoch=0))
+    listener(make_event("epoch", trial=trial.id, epoch=2, metrics={"loss": 0.5}))
     listener.close()
     assert export_study(study, store, recorder) == StudyExport(trials=4, epochs=11, known=0, tables=1)
 

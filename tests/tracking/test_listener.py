@@ -5,12 +5,11 @@ import threading
 
 import pytest
 
-from activemem.engine import Ended, EpochFinished, Listener, Started
-from activemem.engine.core.events import ClaimedElsewhere, Listeners
 from activemem.tracking import feed
 from activemem.tracking.contract import Known
 from activemem.tracking.feed import Tracking, tracking
 
+from ..event_factories import make_event, planned
 from ..waiting import wait_for
 from .recorder import Recorder
 
@@ -22,12 +21,12 @@ def trial(trained):
 
 def run(listener, trial, *, first=0, last=3, ends=True):
     """Send a trial's events from one epoch to another."""
-    listener.on_planned([trial])
-    listener.on_event(Started(trial=trial.id, epoch=first))
+    listener(planned(trial))
+    listener(make_event("started", trial=trial.id, epoch=first))
     for epoch in range(first + 1, last + 1):
-        listener.on_event(EpochFinished(trial=trial.id, epoch=epoch, metrics={"loss": 1 / epoch}))
+        listener(make_event("epoch", trial=trial.id, epoch=epoch, metrics={"loss": 1 / epoch}))
     if ends:
-        listener.on_event(Ended(trial=trial.id, status="done", metrics={"loss": 0.25}))
+        listener(make_event("ended", trial=trial.id, status="done", metrics={"loss": 0.25}))
 
 
 def test_a_resumed_trial_continues_and_sends_no_epoch_twice(trial):
@@ -80,10 +79,10 @@ def test_a_failing_tracker_is_logged_once_gets_nothing_more_and_is_reported_at_t
         run(listener, trial, last=1, ends=False)
         wait_for(lambda: recorder.epochs)
         broken.set()
-        listener.on_event(EpochFinished(trial=trial.id, epoch=2, metrics={"loss": 0.5}))
+        listener(make_event("epoch", trial=trial.id, epoch=2, metrics={"loss": 0.5}))
         wait_for(lambda: "mlflow" in caplog.text)
         broken.clear()
-        listener.on_event(EpochFinished(trial=trial.id, epoch=3, metrics={"loss": 0.5}))
+        listener(make_event("epoch", trial=trial.id, epoch=3, metrics={"loss": 0.5}))
     assert sorted(recorder.epochs[trial.id]) == [1]
     golden(caplog.messages)
     golden(told)
@@ -99,13 +98,13 @@ def test_a_tracker_that_hangs_holds_up_neither_the_study_nor_its_end(trial, monk
 
     slow, quick = Recorder(hang), Recorder()
     listener = Tracking({"slow": slow, "quick": quick})
-    listener.on_planned([trial])
-    listener.on_event(Started(trial=trial.id, epoch=0))
+    listener(planned(trial))
+    listener(make_event("started", trial=trial.id, epoch=0))
     assert hanging.wait(60)
     for epoch in range(1, 5):
         wait_for(lambda: listener._threads[1]._queue.qsize() == 0)
-        listener.on_event(EpochFinished(trial=trial.id, epoch=epoch, metrics={}))
-    listener.on_event(Ended(trial=trial.id, status="done"))
+        listener(make_event("epoch", trial=trial.id, epoch=epoch, metrics={}))
+    listener(make_event("ended", trial=trial.id, status="done"))
     (line,) = [each for each in listener.close() if each.startswith("slow")]
     released.set()
     golden(line)
@@ -115,35 +114,7 @@ def test_a_trial_that_another_driver_has_taken_over_is_left_to_it(trial):
     recorder = Recorder()
     listener = Tracking({"recorder": recorder})
     run(listener, trial, last=1, ends=False)
-    listener.on_event(ClaimedElsewhere(trial=trial.id, attempt=1, ended=False))
+    listener(make_event("elsewhere", trial=trial.id, attempt=1, status="elsewhere"))
     listener.close()
     assert recorder.told[-2:] == [("pause", trial.id), ("close",)]
     assert recorder.known(listener._trials[trial.id]) == Known(epochs=frozenset({1}))
-
-
-def test_everything_is_passed_on_to_the_display(trial):
-    class Display(Listener):
-        heard = ()
-
-        def on_planned(self, trials):
-            self.heard += ("planned", len(trials))
-
-        def stopping(self):
-            self.heard += ("stopping",)
-
-        def waiting(self, others):
-            self.heard += ("waiting",)
-
-        def on_nodes(self, nodes):
-            self.heard += ("nodes",)
-
-        def on_event(self, event):
-            self.heard += (type(event).__name__,)
-
-    display = Display()
-    listener = Listeners(display, Tracking({}))
-    run(listener, trial, last=0)
-    listener.stopping()
-    listener.waiting([])
-    listener.on_nodes([])
-    assert display.heard == ("planned", 1, "Started", "Ended", "stopping", "waiting", "nodes")

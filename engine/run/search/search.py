@@ -32,7 +32,8 @@ from ....studies.planning.trials_to_run import EarlierTrials, budget_exhausted, 
 from ....studies.schema.search_settings import Rungs
 from ....studies.schema.settings import Level
 from ....studies.study import Study
-from ...core.events import ClaimedElsewhere, Event, Listener
+from ...core.events import Event, Listener
+from ...core.run import Run
 from ...trial.failures import storing
 from ...trial.outcome import Job
 from ...trial.resumable_attempt import store_pruned
@@ -87,6 +88,8 @@ class TrackedPoint:
     waiting: list[Job] = field(default_factory=list[Job])
     running: list[Job] = field(default_factory=list[Job])
     paused: list[Job] = field(default_factory=list[Job])
+    reached: dict[str, int] = field(default_factory=dict[str, int])
+    """the number of epochs of each trial that a scheduler compares"""
     loss: float | None = None
     """the loss by which an ended point is promoted to the next rung; infinite if it cannot be promoted"""
 
@@ -206,7 +209,7 @@ class Search(TrialSource):
             self._end(tracked)
             return True
         self._left = None if self._left is None else self._left - len(jobs)
-        self._listener.on_planned([job.trial for job in jobs])
+        self._listener(Event(kind="planned", trials=tuple(job.trial for job in jobs)))
         self._hand_out(tracked, jobs)
         return True
 
@@ -216,12 +219,12 @@ class Search(TrialSource):
         After a crash the trials may have reached different epochs. Those that are ahead pause until the
         others have caught up.
         """
-        reached = (
-            {job.trial.id: self.points.reached(job.trial) for job in jobs} if self._compares_epochs else {}
-        )
-        until = next_comparison(self._settings, min(reached.values(), default=0), jobs[0].trial.settings)
-        for job in jobs:
-            is_ahead = until is not None and reached[job.trial.id] >= until
+        for job in jobs if self._compares_epochs else ():
+            tracked.reached.setdefault(job.trial.id, self.points.reached(job.trial))
+        reached = [tracked.reached.get(job.trial.id, 0) for job in jobs]
+        until = next_comparison(self._settings, min(reached), jobs[0].trial.settings)
+        for job, epoch in zip(jobs, reached, strict=True):
+            is_ahead = until is not None and epoch >= until
             (tracked.paused if is_ahead else tracked.waiting).append(replace(job, until=until))
 
     @contextmanager
@@ -254,7 +257,7 @@ class Search(TrialSource):
         can_grow = self._compares_epochs or bool(self._search.rungs.rungs)
         return can_grow and bool(self._tracked.of(PointState.RUNNING_HERE))
 
-    def job_ended(self, job: Job, *, paused: bool) -> list[Event]:
+    def job_ended(self, job: Job, *, paused_at: int | None) -> list[Event]:
         """Record that a trial has ended or paused; compare its point, or report its end to Optuna.
 
         A trial that has neither ended nor paused belongs to another driver, as does its point then.
@@ -262,13 +265,14 @@ class Search(TrialSource):
         (tracked,) = (each for each in self._tracked.of(PointState.RUNNING_HERE) if job in each.running)
         tracked.running.remove(job)
         events = list[Event]()
-        if paused:
+        if paused_at is not None:
             tracked.paused.append(job)
+            tracked.reached[job.trial.id] = paused_at
         else:
             self._stored.refresh()
             if self._stored.last_number(job.trial.id) < job.attempt:
                 for other in (*tracked.waiting, *tracked.paused):
-                    events.append(ClaimedElsewhere(trial=other.trial.id, attempt=other.attempt, ended=False))
+                    events.append(_left_to_others(other))
                 tracked.waiting, tracked.paused = [], []
         if tracked.running or tracked.waiting:
             return events
@@ -361,9 +365,7 @@ class Search(TrialSource):
             if point not in self._tracked:
                 self._tracked.move(TrackedPoint(point), PointState.RUNNING_ELSEWHERE)
                 for job in self._missing(point):
-                    self._listener.on_event(
-                        ClaimedElsewhere(trial=job.trial.id, attempt=job.attempt, ended=False)
-                    )
+                    self._listener(_left_to_others(job))
         for tracked in self._tracked.of(PointState.RUNNING_ELSEWHERE):
             if not self.points.missing(tracked.point):
                 self._end(tracked)
@@ -425,8 +427,8 @@ class Search(TrialSource):
             missing = self._missing(point)
             begun = self._store.files.trials_with_checkpoint(job.trial.id for job in missing)
             for job in [job for job in missing if job.trial.id in begun]:
-                self._listener.on_planned([job.trial])
-                self._listener.on_event(store_pruned(job, self._store, self._reason))
+                self._listener(Event(kind="planned", trials=(job.trial,)))
+                self._listener(store_pruned(job, self._store, self._reason))
             self._stored.refresh()
 
     def _missing(self, point: SearchPoint) -> list[Job]:
@@ -442,3 +444,7 @@ class Search(TrialSource):
             )
             for trial in self.points.missing(point)
         ]
+
+
+def _left_to_others(job: Job) -> Event:
+    return Event(kind="elsewhere", run=Run(trial=job.trial.id, attempt=job.attempt, status="elsewhere"))

@@ -6,10 +6,10 @@ from rich.console import Console
 from activemem import load_study
 from activemem.cli.live import display
 from activemem.cli.views.trial_lines import MAX_RUNNING_LINES, Headline, TrialNameColumns, headline_of
-from activemem.engine import Ended, EpochFinished, Started
 from activemem.engine.core.events import StudyProgress
 from activemem.storage import Store
 
+from ...event_factories import make_event, planned
 from ...study_texts import study_text
 from ..trial_factories import make_trial
 
@@ -22,11 +22,11 @@ PLAIN = Headline(load_study(study_text(task={"name": "reverse"}, factors={"mixer
 def running(*trials, total=144):
     """Return a progress in which these trials have trained 61 of 100 epochs of one second."""
     progress = StudyProgress(total=total, stored={f"{number:016x}": "done" for number in range(60)})
-    progress.on_planned(trials)
+    progress.on_event(planned(*trials), 0.0)
     for each in trials:
-        progress.on_event(Started(trial=each.id, epoch=60), 0.0)
+        progress.on_event(make_event("started", trial=each.id, epoch=60), 0.0)
     for each in trials:
-        progress.on_event(EpochFinished(trial=each.id, epoch=61, metrics=METRICS), 1.0)
+        progress.on_event(make_event("epoch", trial=each.id, epoch=61, metrics=METRICS), 1.0)
     return progress
 
 
@@ -36,8 +36,7 @@ def counts(progress):
 
 
 def ended_line(event, trial, count, columns, headline):
-    outcome = event.status, event.reason, event.metrics
-    return display.format_ended(trial, *outcome, count=count, columns=columns, headline=headline)
+    return display.format_ended(trial, event.run, count=count, columns=columns, headline=headline)
 
 
 PAIR = (
@@ -48,7 +47,9 @@ PAIR = (
 
 def test_counts_say_what_ended_what_runs_and_what_time_is_left():
     progress = running(*PAIR)
-    progress.on_event(Ended(trial=PAIR[1].id, status="failed", reason="not a number at epoch 62"), 1.0)
+    progress.on_event(
+        make_event("ended", trial=PAIR[1].id, status="failed", reason="not a number at epoch 62"), 1.0
+    )
     assert counts(progress) == "61/144   1 running · 1 failed   ETA 39 s"
 
 
@@ -67,8 +68,8 @@ def test_more_running_trials_than_lines_are_counted():
 
 def test_a_trial_that_has_just_started_has_no_metrics_yet():
     each, progress = make_trial(seed=2), StudyProgress(total=1, stored={})
-    progress.on_planned([each])
-    progress.on_event(Started(trial=each.id, epoch=0), 0.0)
+    progress.on_event(planned(each), 0.0)
+    progress.on_event(make_event("started", trial=each.id, epoch=0), 0.0)
     assert display.format_running(progress.running.values(), TrialNameColumns([each]), 80) == [
         "  sa  sort  seed 2  epoch 0/10"
     ]
@@ -76,7 +77,7 @@ def test_a_trial_that_has_just_started_has_no_metrics_yet():
 
 
 def test_a_finished_trial_is_one_line():
-    event = Ended(trial=PAIR[0].id, status="done", metrics=METRICS)
+    event = make_event("ended", trial=PAIR[0].id, status="done", metrics=METRICS)
     assert ended_line(event, PAIR[0], (61, 144), TrialNameColumns(PAIR[:1]), PLAIN) == (
         " 61/144   done    sa + persistent_conv  multiply  seed 1  max_length 18.0  best trial 18.0"
     )
@@ -95,14 +96,16 @@ def test_a_finished_trial_is_one_line():
 def test_a_trial_that_continues_says_where(epoch, step, deaths, place, capsys):
     progress, console = StudyProgress(total=1, stored={}), Console(stderr=True, highlight=False)
     shown = display.Display("small", progress, console, TrialNameColumns(), PLAIN)
-    shown.on_planned(PAIR[:1])
-    shown.on_event(Started(trial=PAIR[0].id, epoch=epoch, step=step, deaths=deaths))
+    shown(planned(*PAIR[:1]))
+    shown(make_event("started", trial=PAIR[0].id, epoch=epoch, step=step, deaths=deaths))
     line = f"continues sa + persistent_conv  multiply  seed 1 from {place}\n"
     assert capsys.readouterr().err == line
 
 
 def test_a_failed_trial_says_why_without_its_traceback():
-    event = Ended(trial=PAIR[0].id, status="failed", reason="ValueError: no (at epoch 3)\nTraceback\n  ...")
+    event = make_event(
+        "ended", trial=PAIR[0].id, status="failed", reason="ValueError: no (at epoch 3)\nTraceback\n  ..."
+    )
     assert ended_line(event, PAIR[0], (61, 144), TrialNameColumns(PAIR[:1]), PLAIN) == (
         " 61/144   failed  sa + persistent_conv  multiply  seed 1  ValueError: no (at epoch 3)"
     )
@@ -112,7 +115,7 @@ def test_lines_that_are_written_one_by_one_are_below_each_other():
     pair = (make_trial("sa + conv(k=20)", "multiply"), make_trial("sa", "not"))
     columns, lines = TrialNameColumns(pair), []
     for count, each in enumerate(pair, 61):
-        event = Ended(trial=each.id, status="done", metrics=METRICS)
+        event = make_event("ended", trial=each.id, status="done", metrics=METRICS)
         lines.append(ended_line(event, each, (count, 144), columns, PLAIN))
     assert lines == [
         " 61/144   done    sa + conv(k=20)  multiply  seed 0  max_length 18.0  best trial 18.0",
@@ -128,7 +131,7 @@ def test_each_finished_trial_shows_the_metric_of_the_first_table_and_the_best_of
     headline, columns = Headline(load_study("quickstart"), best), TrialNameColumns(PAIR)
     lines = [
         ended_line(
-            Ended(trial=each.id, status="done", metrics={**METRICS, "max_length": length}),
+            make_event("ended", trial=each.id, status="done", metrics={**METRICS, "max_length": length}),
             each, (61, 144), columns, headline,
         )
         for each, length in zip(PAIR, (18.0, float("nan")), strict=True)
@@ -210,7 +213,7 @@ def test_a_trial_of_a_search_shows_every_objective_before_the_values_of_its_poin
     )
     study = load_study(text, ["train.optimizer.lr={rate}"])
     trial, _ = study.examples
-    event = Ended(trial=trial.id, status="done", metrics=METRICS)
+    event = make_event("ended", trial=trial.id, status="done", metrics=METRICS)
     line = ended_line(event, trial, (1, 2), TrialNameColumns.of(study, [trial]), Headline(study))
     assert line.startswith("1/2   done    loss 0.0100  best trial 0.0100  parameters ")
     assert line.endswith("  layer=conv(k=2) >> ff(8)  k=2  width=8  rate=0.1  seed 0")

@@ -6,7 +6,8 @@ import torch
 
 from activemem import load_study
 from activemem.engine.core.models import ModelFile, build_model, write_model_file
-from activemem.engine.trial.outcome import Job, Totals, trial_row
+from activemem.engine.core.run import Run
+from activemem.engine.trial.outcome import trial_row
 
 from ...study_texts import study_text
 
@@ -32,15 +33,9 @@ def make_study(*models, more="", task="reverse_copy"):
 def store_outcomes(store, study, *, keeps_weights=lambda trial: True):
     """Store each trial as if trained, with its initial weights."""
     for number, trial in enumerate(study.trials):
-        row = trial_row(
-            Job(trial=trial, attempt=0, run="r"),
-            Totals(epochs=trial.settings.train.epochs, steps=7, device="none"),
-            {"loss": 1.0},
-            status="done",
-            reason=None,
-            started=datetime.now(UTC),
-        )
-        store.write(row, [])
+        epochs = trial.settings.train.epochs
+        run = Run(status="done", metrics={"loss": 1.0}, epoch=epochs, step=7, device="none")
+        store.write(trial_row(trial, run, started=datetime.now(UTC)), [])
         if keeps_weights(trial):
             model = make_model(trial, number)
             kept = ModelFile(trial=trial, weights=model.state_dict(), metrics={}, version="", commit=None)

@@ -15,18 +15,15 @@ import torch
 import torch._dynamo  # which torch's optimisers import: once, before the forks
 
 from activemem import load_study, run_study
-from activemem.engine import Ended, EpochFinished, Event, Listener, Machine, Started
+from activemem.engine import Event, Machine
 from activemem.storage import Store, leases
 from activemem.studies.planning.trials_to_run import select_shard
 
 
-class Log(Listener):
-    """A listener that writes a line per event: kind, trial, epoch."""
-
-    def on_event(self, event: Event) -> None:
-        if isinstance(event, Started | EpochFinished | Ended):
-            epoch = getattr(event, "epoch", "")
-            os.write(1, f"{type(event).__name__} {event.trial} {epoch}\n".encode())
+def log(event: Event) -> None:
+    """Write a line for an event of a trial: kind, trial, epoch."""
+    if event.kind in ("started", "epoch", "ended"):
+        os.write(1, f"{event.kind} {event.run.trial} {event.run.epoch}\n".encode())
 
 
 def drive(name: str, share: str) -> int:
@@ -39,7 +36,7 @@ def drive(name: str, share: str) -> int:
         trials = select_shard(study, share) if share else None
         store = Store(sys.argv[1] if len(sys.argv) > 1 else "results")
         leases.LEASE_S = float(os.environ.get("LEASE_S", leases.LEASE_S))
-        run_study(study, store, Machine(), Log(), local=True, trial_ids=trials)
+        run_study(study, store, Machine(), log, local=True, trial_ids=trials)
     except BaseException:  # noqa: BLE001  told to the test
         os.write(1, traceback.format_exc().encode())
         os._exit(1)

@@ -46,23 +46,23 @@ def run_four_drivers(folder, study, *store, shares=False):
         well, _ = drivers.communicate(timeout=600)
     events = [line for log in folder.glob("*.log") for line in _told(folder, log.stem)]
     assert {"c", "d", "a-again", "b-again"} <= set(well.split()), events
-    ended = Counter(line[1] for line in events if line[0] == "Ended")
+    ended = Counter(line[1] for line in events if line[0] == "ended")
     assert set(ended.values()) == {1}, ended
-    starts = Counter(line[1] for line in events if line[0] == "Started")
+    starts = Counter(line[1] for line in events if line[0] == "started")
     assert len(starts) == TRIALS
     killed = [line[:2] for name in ("a", "b") for line in _told(folder, name)]
-    lost = [line for line in killed if line[0] == "Started" and ["Ended", line[1]] not in killed]
+    lost = [line for line in killed if line[0] == "started" and ["ended", line[1]] not in killed]
     # a driver may be killed after it has stored a trial's row, and before it tells of it
     assert starts.keys() - ended.keys() <= {trial for _, trial in lost}
     assert sum(starts.values()) <= TRIALS + len(lost)  # short trials that end together are told together
-    epochs = Counter((line[1], line[2]) for line in events if line[0] == "EpochFinished")
+    epochs = Counter((line[1], line[2]) for line in events if line[0] == "epoch")
     assert all(count <= starts[trial] for (trial, _), count in epochs.items())
 
 
 def _has_trained(folder, name):
     """Return whether a driver has trained an epoch, or cannot since all trials have ended."""
     logs = [line[0] for log in folder.glob("*.log") for line in _told(folder, log.stem)]
-    return logs.count("Ended") == TRIALS or any(line[0] == "EpochFinished" for line in _told(folder, name))
+    return logs.count("ended") == TRIALS or any(line[0] == "epoch" for line in _told(folder, name))
 
 
 def _told(folder, name):

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from activemem import load_study, run_study
-from activemem.engine import Ended, EpochFinished, Machine, Started, Summary
+from activemem.engine import Machine, Summary
 from activemem.engine.core.events import NOBODY
 from activemem.engine.core.models import read_model_file
 from activemem.engine.core.process import Stop
@@ -26,6 +26,7 @@ from activemem.engine.trial.training import Training
 from activemem.storage import Store, StoreError
 from activemem.storage.store_upkeep import StoreUpkeep
 
+from ...event_factories import make_event
 from ...forked_commands import run_program
 
 
@@ -70,7 +71,7 @@ def test_a_second_ctrl_c_ends_a_run_even_if_compiled_code_wraps_it(tiny, store, 
         except KeyboardInterrupt:
             raise TypeError("an unprintable object") from None
 
-    notes.on_event = insist
+    notes.hear = insist
     with pytest.raises(KeyboardInterrupt):
         run(load_study(tiny), store, notes)
 
@@ -87,7 +88,7 @@ def test_a_second_ctrl_c_that_strikes_where_errors_are_ignored_ends_a_run_withou
         Struck()
         time.sleep(60)
 
-    notes.on_event = insist
+    notes.hear = insist
     with pytest.raises(KeyboardInterrupt):
         run(load_study(tiny), store, notes)
     assert "Traceback" not in capfd.readouterr().err
@@ -102,10 +103,10 @@ def test_a_broken_pyarrow_is_reported_before_a_trial_trains(tiny, store, notes, 
 
 def test_results_that_are_removed_during_a_run_are_reported_at_its_end(tiny, store, notes):
     def remove_once(event):
-        if isinstance(event, Ended) and store.records.load("tiny"):
+        if event.kind == "ended" and store.records.load("tiny"):
             shutil.rmtree(store.root)
 
-    notes.on_event = remove_once
+    notes.hear = remove_once
     with pytest.raises(MachineError, match="were removed during the run"):
         run(load_study(tiny), store, notes)
     assert run(load_study(tiny), store, NOBODY).left == 0
@@ -135,20 +136,18 @@ def test_a_folder_whose_name_is_not_utf8_keeps_the_record_of_its_study(tiny, sto
 
 def test_ctrl_c_is_raised_once_the_run_has_ended_in_order(tiny, store, notes):
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    hear = notes.on_event
 
     def interrupt(event):
-        hear(event)
-        if len(notes.of(EpochFinished)) == 6 and isinstance(event, EpochFinished):
+        if len(notes.of("epoch")) == 6 and event.kind == "epoch":
             signal.raise_signal(signal.SIGINT)
 
-    notes.on_event = interrupt
+    notes.hear = interrupt
     with pytest.raises(KeyboardInterrupt):
         run(load_study(tiny), store, notes)
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
-    notes.on_event = hear
+    notes.hear = lambda event: None
     assert run(load_study(tiny), store, notes) == summary(done=8, ran=7)
-    assert [event.epoch for event in notes.of(Started)] == [0, 0, 2, *[0] * 6]
+    assert [event.run.epoch for event in notes.of("started")] == [0, 0, 2, *[0] * 6]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["SIGTERM", "a closed terminal"])
@@ -158,14 +157,12 @@ def test_a_signal_ends_a_program_once_the_run_has_ended_in_order(tiny, tmp_path,
         f"""
 import signal
 from activemem import load_study, run_study
-from activemem.engine import EpochFinished, Listener
 
-class Terminating(Listener):
-    def on_event(self, event):
-        if isinstance(event, EpochFinished) and event.epoch == 1:
-            signal.raise_signal({number.value})
+def terminate(event):
+    if event.kind == "epoch" and event.run.epoch == 1:
+        signal.raise_signal({number.value})
 
-run_study(load_study({tiny!r}), "results", listener=Terminating(), local=True)
+run_study(load_study({tiny!r}), "results", listener=terminate, local=True)
 print("the program continues")
 """,
         encoding="utf-8",
@@ -173,27 +170,25 @@ print("the program continues")
     ended = run_program(program, cwd=tmp_path)
     assert (ended.returncode, ended.stdout) == (-number, "")
     assert run(load_study(tiny), Store(tmp_path / "results"), notes) == summary(done=8, ran=8)
-    assert notes.of(Started)[0].epoch == 1
+    assert notes.of("started")[0].run.epoch == 1
 
 
 @pytest.mark.usefixtures("returning_handlers")
 def test_a_stop_ends_after_the_epoch_under_way_and_the_next_run_continues(tiny, store, notes):
-    hear = notes.on_event
 
     def interrupt(event):
-        hear(event)
-        if len(notes.of(EpochFinished)) == 6 and isinstance(event, EpochFinished):
+        if len(notes.of("epoch")) == 6 and event.kind == "epoch":
             os.kill(os.getpid(), signal.SIGINT)
 
-    notes.on_event = interrupt
+    notes.hear = interrupt
     stopped = run(load_study(tiny), store, notes)
     assert stopped == summary(done=1, ran=1, left=7, stop_signal=signal.SIGINT)
     assert stopped.stopped
-    assert len(notes.of(EpochFinished)) == 6
-    notes.on_event = hear
+    assert len(notes.of("epoch")) == 6
+    notes.hear = lambda event: None
     assert run(load_study(tiny), store, notes) == summary(done=8, ran=7)
-    assert [event.epoch for event in notes.of(Started)] == [0, 0, 2, *[0] * 6]
-    assert len(notes.of(Ended)) == 8
+    assert [event.run.epoch for event in notes.of("started")] == [0, 0, 2, *[0] * 6]
+    assert len(notes.of("ended")) == 8
 
 
 def test_the_store_remembers_the_study_as_it_was_run(tiny, store, notes):
@@ -231,15 +226,15 @@ def test_ends_are_told_once_also_those_that_tune_has_not_read(tiny, store, notes
     )
 
     class Pruning(GridTrials):
-        def job_ended(self, job, *, paused):
-            return [Ended(trial=pruned[0].trial.id, status="pruned")]
+        def job_ended(self, job, *, paused_at):
+            return [make_event("ended", trial=pruned[0].trial.id, status="pruned")]
 
     searcher = TrialSearcher(Pruning(pruned), Stop(), notes, count_workers=lambda: 1)
     searcher.suggest("0")
     searcher.on_trial_complete("0", {})
     searcher.handed_out |= {job.trial.id: job for job in unread}
     EventCallback(searcher, store).tell_unheard_ends()
-    told = [(each.trial, each.status) for each in notes.events if isinstance(each, Ended)]
+    told = [(each.run.trial, each.run.status) for each in notes.events if each.kind == "ended"]
     assert told == [(pruned[0].trial.id, "pruned"), (unread[0].trial.id, "done")]
 
 
@@ -298,6 +293,7 @@ def test_a_search_leaves_no_thread_and_no_filter_of_warnings(tiny, store, tmp_pa
 import threading, warnings
 import optuna
 from activemem import load_study, run_study
+from ...event_factories import make_event
 before = list(warnings.filters)
 run_study(load_study({STUDY!r}), {str(store.root)!r}, local=True)
 print([each.name for each in threading.enumerate()], list(warnings.filters) == before)

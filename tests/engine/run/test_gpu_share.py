@@ -22,6 +22,7 @@ from activemem.engine.core.resources import (
     cpus_here,
     has_gpu,
 )
+from activemem.engine.core.run import Run
 from activemem.engine.run import driver, ray_cluster, ray_connection
 from activemem.engine.run.ray_actor import share_cores
 from activemem.engine.run.ray_cluster import fit_here
@@ -92,14 +93,12 @@ def test_a_row_of_a_gpu_has_its_share_as_a_number(tmp_path, tiny, gpus):
     assert store.trials()["gpus"].to_list() == [1.0 if gpus == "auto" else gpus]
 
 
-def test_the_share_of_a_gpu_comes_into_the_totals_as_a_number(monkeypatch):
+def test_the_share_of_a_gpu_comes_into_the_run_as_a_number(monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "8 × X, a share of 0.5")
     monkeypatch.setattr(outcome, "peak_mib", lambda _: 1.0)
     training = SimpleNamespace(parameters=1, epoch=1, step=1, work=SimpleNamespace(flops=1.0, seconds=1.0))
     found = [
-        outcome.measured_totals(
-            outcome.Totals(), training, torch.device(device), gpu_share=0.25, device_suffix=""
-        )
+        outcome.measured(Run(), training, torch.device(device), gpu_share=0.25, device_suffix="")
         for device in ("cuda", "cpu")
     ]
     assert [each.gpus for each in found] == [0.25, 0.0]

@@ -5,7 +5,6 @@ import pytest
 from safetensors.torch import load_file
 
 from activemem import load_study, run_study
-from activemem.engine import Started
 from activemem.engine.trial.training import factor
 from activemem.storage import Store
 from activemem.studies import make_plan
@@ -53,7 +52,9 @@ def test_a_longer_training_continues_and_equals_one_from_the_start(text, tmp_pat
     assert {each.epochs for each in plan.resumed_from.values()} == {2}
     notes.events.clear()
     store = run(text, tmp_path / "results", 5, notes)
-    assert {event.epoch for event in notes.of(Started)} == {1}  # the evaluation after epoch 2 is another
+    assert {event.run.epoch for event in notes.of("started")} == {
+        1
+    }  # the evaluation after epoch 2 is another
     whole = run(text, tmp_path / "whole", 5, notes)
     trials = [trial.id for trial in longer.trials]
     assert values(store, trials) == values(whole, trials)
@@ -89,7 +90,7 @@ def test_other_test_sets_are_only_an_evaluation(text, tmp_path, notes, task, bef
     assert plan.flops < none.flops  # nothing is trained
     notes.events.clear()
     store = run(own, tmp_path / "results", 3, notes, after, few)
-    assert {event.epoch for event in notes.of(Started)} == {2}  # the last evaluation alone is missing
+    assert {event.run.epoch for event in notes.of("started")} == {2}  # the last evaluation alone is missing
     whole = run(own, tmp_path / "whole", 3, notes, after, few)
     trials = [trial.id for trial in study(own, 3, after, few).trials]
     assert values(store, trials) == values(whole, trials)
@@ -149,7 +150,7 @@ def test_a_trial_that_has_lost_files_continues_from_its_own_final_state(text, tm
     assert make_plan(study(text, 3), Store(tmp_path)).resumed_from.keys() == set(trials)
     notes.events.clear()
     store = run(text, tmp_path, 3, notes)
-    assert {event.epoch for event in notes.of(Started)} == {2}  # the last evaluation alone is missing
+    assert {event.run.epoch for event in notes.of("started")} == {2}  # the last evaluation alone is missing
     assert values(store, trials) == before
     assert store.trials()["continued_from"].null_count() == 2
 
@@ -166,7 +167,7 @@ def test_without_the_key_nothing_is_kept_and_a_damaged_state_costs_its_epochs(te
     assert len(store.upkeep.check().findings) == 2
     notes.events.clear()
     run(text, tmp_path / "results", 2, notes)
-    assert {event.epoch for event in notes.of(Started)} == {0}
+    assert {event.run.epoch for event in notes.of("started")} == {0}
     assert store.trials()["continued_from"].null_count() == 4
 
 

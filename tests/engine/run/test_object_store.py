@@ -6,8 +6,7 @@ import polars as pl
 import pytest
 
 from activemem import load_study, open_study, run_study
-from activemem.engine import Machine
-from activemem.engine.core.events import ClaimedElsewhere
+from activemem.engine import Machine, Run
 from activemem.engine.core.models import read_model_file
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Claims
@@ -105,13 +104,11 @@ def test_the_last_states_of_a_study_in_a_bucket_are_resumed_from_elsewhere(tiny,
 
 def test_a_server_that_fails_in_mid_study_stops_it_and_no_trial_fails(tiny, server, notes):
     study, store = load_study(tiny), Store(ADDRESS)
-    hear = notes.on_event
 
     def stop_serving(event):
-        hear(event)
         server.buckets.pop("bucket", None)
 
-    notes.on_event = stop_serving
+    notes.hear = stop_serving
     objects = server.objects
     with pytest.raises(ValueError, match="NoSuchBucket"):
         run_study(study, store, Machine(), notes, local=True)
@@ -131,8 +128,8 @@ def test_a_driver_that_planned_before_another_ended_and_removed_its_leases_train
     study, store = load_study(tiny), Store(ADDRESS)
     first, second = (Job(trial=trial, attempt=0, run="early") for trial in study.trials[:2])
     claims = Claims(store, "early")
-    _, lease = claims.claim(second)  # by when it has read the store
+    lease = claims.claim(second)  # by when it has read the store
     run_study(study, Store(ADDRESS), Machine(), local=True, trial_ids={first.trial.id})
     assert left(server, "leases") == [f"shared/leases/{second.trial.id}-0", "shared/leases/sweeps"]
-    assert claims.claim(first) == ClaimedElsewhere(trial=first.trial.id, attempt=0, ended=True)
+    assert claims.claim(first) == Run(trial=first.trial.id, attempt=0, status="done")
     lease.release()

@@ -14,8 +14,7 @@ import pytest
 import torch
 
 from activemem import StudyResults, load_study, run_study
-from activemem.engine import Ended, EpochFinished, Machine
-from activemem.engine.core.events import ClaimedElsewhere, MachineFailed, Paused
+from activemem.engine import Event, Machine, Run
 from activemem.engine.run import driver
 from activemem.engine.run.search.search import Search
 from activemem.engine.run.worker import Worker
@@ -26,6 +25,7 @@ from activemem.engine.trial.resumable_attempt import Attempt, Claims, store_prun
 from activemem.storage import Store, files, leases
 from activemem.studies.planning.trials_to_run import select_shard
 
+from ...event_factories import make_event
 from ...study_texts import study_text
 from ...waiting import wait_for
 from .four_drivers import STUDY, run_four_drivers
@@ -94,12 +94,11 @@ def test_an_outcome_whose_last_flush_failed_is_no_other_drivers_to_train(tiny, s
 
     monkeypatch.setattr(files, "sync", fail)
     failed = attempt.advance()
-    assert isinstance(failed, MachineFailed)
+    assert failed.kind == "machine_failed"
     assert failed.reason.startswith(f"Input/output error: {store.root / 'trials' / 'tiny'}")
     attempt.release()
     taken = others.claim(Job(trial=first, attempt=0, run="other", gone=0))  # its owner has ended
-    assert isinstance(taken, ClaimedElsewhere)
-    assert taken.ended
+    assert taken.status == "done"
     assert store.latest_attempts() == {first.id: ("done", 0)}
 
 
@@ -112,13 +111,14 @@ def test_a_trial_of_another_driver_is_left_to_it_awaited_and_reported(tiny, stor
         while not other.ended:
             other.advance()
 
-    notes.waiting = waits.append
+    notes.hear = lambda event: waits.append(event.runs) if event.kind == "waiting" else None
     monkeypatch.setattr(driver, "time", SimpleNamespace(sleep=sleep))
     summary = run_study(study, store, Machine(), notes, local=True)
     assert (summary.done, summary.ran, summary.left) == (8, 7, 0)
-    (event,) = notes.of(ClaimedElsewhere)
-    assert (event.trial, event.pid, event.ended) == (study.trials[0].id, os.getpid(), False)
-    assert waits == [[event]]
+    (event,) = notes.of("elsewhere")
+    run = event.run
+    assert (run.trial, run.pid, run.status) == (study.trials[0].id, os.getpid(), "elsewhere")
+    assert waits == [(run,)]
     assert set(pl.read_parquet(store.root / "trials")["attempt"]) == {0}
 
 
@@ -128,7 +128,7 @@ def test_a_trial_that_another_driver_returns_is_resumed(tiny, store, notes, monk
     monkeypatch.setattr(driver, "time", SimpleNamespace(sleep=lambda _: other.release()))
     summary = run_study(study, store, Machine(), notes, local=True)
     assert (summary.done, summary.ran) == (8, 8)
-    epochs = [event.epoch for event in notes.of(EpochFinished) if event.trial == study.trials[0].id]
+    epochs = [event.run.epoch for event in notes.of("epoch") if event.trial == study.trials[0].id]
     assert epochs == [2, 3, 4]
 
 
@@ -140,17 +140,16 @@ def test_a_limit_counts_what_is_trained_here(tiny, store, notes):
 
 
 def test_a_driver_that_planned_before_another_had_ended_repeats_nothing(tiny, store, notes):
-    study, hear = load_study(tiny), notes.on_event
+    study = load_study(tiny)
 
     def end_it_elsewhere(event):
-        hear(event)
-        if isinstance(event, Ended) and len(notes.of(Ended)) == 1:
+        if event.kind == "ended" and len(notes.of("ended")) == 1:
             run_study(study, store, Machine(), local=True, max_trials=3)
 
-    notes.on_event = end_it_elsewhere
+    notes.hear = end_it_elsewhere
     summary = run_study(study, store, Machine(), notes, local=True)
-    assert (summary.done, summary.ran, len(notes.of(Ended))) == (8, 5, 5)
-    assert [event.ended for event in notes.of(ClaimedElsewhere)] == [True] * 3
+    assert (summary.done, summary.ran, len(notes.of("ended"))) == (8, 5, 5)
+    assert [event.run.status for event in notes.of("elsewhere")] == ["done"] * 3
     assert set(store.last_numbers().values()) == {0}
 
 
@@ -180,9 +179,9 @@ def test_a_point_of_a_search_that_another_driver_has_is_left_again_and_again_and
         source, worker, left = Search(study, store, f"mine {number}", notes), Worker(store, Machine()), set()
         while (job := source.next_job()) is not None:
             events = [*worker.train(job), *worker.flush()]
-            paused = any(isinstance(event, Paused) for event in events)
-            events += source.job_ended(job, paused=paused)
-            left |= {event.trial for event in events if isinstance(event, ClaimedElsewhere)}
+            paused = [event.run.epoch for event in events if event.kind == "paused"]
+            events += source.job_ended(job, paused_at=paused[0] if paused else None)
+            left |= {event.run.trial for event in events if event.kind == "elsewhere"}
         assert left >= {trials[seed].id}
         assert not store.latest_attempts()
     other.release()
@@ -195,7 +194,9 @@ def test_a_trial_that_cannot_begin_on_a_full_disk_is_the_machines_failure(tiny, 
 
     monkeypatch.setattr(Claims, "claim", claim)
     job = Job(trial=load_study(tiny).trials[0], attempt=0, run="mine")
-    assert list(Worker(store, Machine()).train(job)) == [MachineFailed(reason="No space left on device")]
+    assert list(Worker(store, Machine()).train(job)) == [
+        Event(kind="machine_failed", reason="No space left on device")
+    ]
     with pytest.raises(MachineError, match="No space left on device"):
         store_pruned(job, store, "given up")
 
@@ -208,7 +209,10 @@ def test_a_late_writer_whose_trial_was_taken_over_stores_nothing(tiny, store, ca
     while not later.ended:
         later.advance()
     event = late.advance()
-    assert (event, late.ended) == (ClaimedElsewhere(trial=study.trials[0].id, attempt=1, ended=False), True)
+    assert (event, late.ended) == (
+        make_event("elsewhere", trial=study.trials[0].id, attempt=1, status="elsewhere"),
+        True,
+    )
     golden(caplog.messages)
     assert pl.read_parquet(store.root / "trials")["attempt"].to_list() == [1]
     assert not store.files.checkpoint_dir(study.trials[0].id).exists()
@@ -218,11 +222,11 @@ def test_a_driver_that_planned_before_another_ended_and_removed_its_leases_train
     study = load_study(tiny)
     first, second = (Job(trial=trial, attempt=0, run="early") for trial in study.trials[:2])
     claims = Claims(store, "early")
-    _, lease = claims.claim(second)  # by when it has read the store
+    lease = claims.claim(second)  # by when it has read the store
     run_study(study, store, Machine(), local=True, trial_ids={first.trial.id})
     store.upkeep.compact()
     assert {path.name for path in (store.root / "leases").iterdir()} == {f"{second.trial.id}-0", "sweeps"}
-    assert claims.claim(first) == ClaimedElsewhere(trial=first.trial.id, attempt=0, ended=True)
+    assert claims.claim(first) == Run(trial=first.trial.id, attempt=0, status="done")
     lease.release()
 
 
@@ -247,8 +251,8 @@ def test_a_failure_of_a_trial_that_was_taken_over_is_not_a_machine_failure(tiny,
     events = []
     while not late.ended:
         events.append(late.advance())
-    assert events[-1] == ClaimedElsewhere(trial=job.trial.id, attempt=1, ended=False)
-    assert not any(isinstance(event, MachineFailed | Ended) for event in events)
+    assert events[-1] == make_event("elsewhere", trial=job.trial.id, attempt=1, status="elsewhere")
+    assert not any(event.kind in ("machine_failed", "ended") for event in events)
     assert store.trials()["attempt"].to_list() == [1]
 
 
@@ -313,7 +317,7 @@ def test_a_driver_that_is_suspended_for_longer_than_its_lease_drops_what_it_lost
 
         share = " 1/2" if shares else ""
         suspended = start(f"suspended{share}")
-        wait_for(lambda: any(line[0] == "EpochFinished" for line in lines("suspended")))
+        wait_for(lambda: any(line[0] == "epoch" for line in lines("suspended")))
         os.kill(suspended, signal.SIGSTOP)
         try:
             start(f"other{share}")

@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from activemem.engine import Ended, Machine, Started
-from activemem.engine.core.events import ClaimedElsewhere, MachineFailed
+from activemem.engine import Event, Machine
 from activemem.engine.run.outcome_buffer import FLUSH_S, OutcomeBuffer
 from activemem.engine.run.worker import Worker
 from activemem.engine.trial.outcome import Job
@@ -82,16 +81,16 @@ def files(root, dataset="trials"):
 def test_the_first_outcome_is_stored_at_once_and_each_is_reported_when_it_is_stored(tmp_path, jobs):
     held, told = Held(Store(tmp_path)), []
     for event in held.all_stored(held.attempts(jobs)):
-        if isinstance(event, Ended):
-            assert event.trial in Store(tmp_path).latest_attempts()
-            assert not (tmp_path / "checkpoints" / event.trial).exists()
-        told.append((type(event), event.trial))
+        if event.kind == "ended":
+            assert event.run.trial in Store(tmp_path).latest_attempts()
+            assert not (tmp_path / "checkpoints" / event.run.trial).exists()
+        told.append((event.kind, event.run.trial))
     assert files(tmp_path) == sorted([jobs[0].trial.id, "group"])
     first, *others = [job.trial.id for job in jobs]
     assert told == [
-        *[(Started, first), (Ended, first)],
-        *((Started, trial) for trial in others),
-        *((Ended, trial) for trial in others),
+        *[("started", first), ("ended", first)],
+        *(("started", trial) for trial in others),
+        *(("ended", trial) for trial in others),
     ]
     assert all(state.ended for job in jobs if (state := held.store.leases("x").find(job.trial.id, 0)))
 
@@ -109,7 +108,7 @@ def test_buffered_outcomes_are_stored_between_the_steps_of_a_longer_trial(tmp_pa
 
     held, stored = Held(Store(tmp_path)), []
     attempts = [*held.attempts(jobs[:3]), *held.attempts(jobs[3:4], Long)]
-    assert sum(isinstance(event, Ended) for event in held.all_stored(attempts)) == 4
+    assert sum(event.kind == "ended" for event in held.all_stored(attempts)) == 4
     assert stored == [3]
 
 
@@ -123,7 +122,7 @@ def test_a_worker_that_dies_leaves_what_it_held_to_be_trained_again_and_then_it_
     later.flush_if_due()
     again = [replace(job, gone=0) for job in jobs[1:3]]
     told = list(later.all_stored(later.attempts(again)))
-    assert [type(event) for event in told] == [Started, Ended, Started, Ended]
+    assert [event.kind for event in told] == ["started", "ended", "started", "ended"]
     assert "group" not in files(tmp_path)
     assert {attempt for _, attempt in Store(tmp_path).latest_attempts().values()} == {0, 1}
 
@@ -131,10 +130,10 @@ def test_a_worker_that_dies_leaves_what_it_held_to_be_trained_again_and_then_it_
 def test_a_failure_is_stored_at_once_and_a_stop_reports_all_outcomes(tmp_path, jobs):
     held = Held(Store(tmp_path))
     attempts = [*held.attempts(jobs[:3]), *held.attempts(jobs[3:4], Failing)]
-    told = [event.trial for event in held.stored(sequentially(attempts)) if isinstance(event, Ended)]
+    told = [event.run.trial for event in held.stored(sequentially(attempts)) if event.kind == "ended"]
     assert told == [jobs[0].trial.id, jobs[3].trial.id]
     assert set(Store(tmp_path).latest_attempts()) == set(told)
-    assert [event.trial for event in held.flush()] == [job.trial.id for job in jobs[1:3]]
+    assert [event.run.trial for event in held.flush()] == [job.trial.id for job in jobs[1:3]]
     assert len(Store(tmp_path).latest_attempts()) == 4
 
 
@@ -144,7 +143,7 @@ def test_a_trial_that_another_process_has_taken_over_is_not_stored(tmp_path, job
     told = [next(events) for _ in range(4)]
     Store(tmp_path).leases("other").claim(jobs[1].trial.id, 0, gone=0)
     told += events
-    assert [event.trial for event in told if isinstance(event, ClaimedElsewhere)] == [jobs[1].trial.id]
+    assert [event.run.trial for event in told if event.kind == "elsewhere"] == [jobs[1].trial.id]
     assert set(Store(tmp_path).latest_attempts()) == {jobs[0].trial.id, jobs[2].trial.id}
 
 
@@ -155,14 +154,14 @@ def test_a_full_disk_is_reported_and_no_buffered_outcome_is(tmp_path, jobs, monk
     held = Held(Store(tmp_path))
     monkeypatch.setattr(held.store, "write_together", full)
     told = list(held.all_stored(held.attempts(jobs)))
-    assert told[-1] == MachineFailed(reason="No space left on device: group")
-    assert not any(isinstance(event, Ended) for event in told)
+    assert told[-1] == Event(kind="machine_failed", reason="No space left on device: group")
+    assert not any(event.kind == "ended" for event in told)
     assert held.flush() == []
 
 
 def test_short_trials_of_a_worker_share_files(tmp_path, jobs):
     worker = Worker(Store(tmp_path), Machine(), make_training=Empty)
     events = [event for job in jobs for event in worker.train(job)] + worker.flush()
-    assert sum(isinstance(event, Ended) for event in events) == 6
+    assert sum(event.kind == "ended" for event in events) == 6
     assert files(tmp_path).count("group") <= 2
     assert len(Store(tmp_path).latest_attempts()) == 6

@@ -12,7 +12,7 @@ import ray
 
 import activemem
 from activemem import load_study, run_study
-from activemem.engine import Listener, Machine
+from activemem.engine import Machine
 from activemem.engine.core.events import NOBODY
 from activemem.engine.run import ray_connection
 from activemem.engine.run.ray_connection import (
@@ -29,12 +29,13 @@ HERE = Machine(gpus=0.0)
 SLOW = "The current node timed out during startup. This could happen because the raylet failed."
 
 
-class Attempts(Listener):
+class Attempts:
     def __init__(self):
         self.numbers = []
 
-    def starting_ray(self, attempt):
-        self.numbers.append(attempt)
+    def __call__(self, event):
+        assert event.kind == "starting_ray"
+        self.numbers.append(event.attempt)
 
 
 @pytest.mark.heavy  # Ray begins

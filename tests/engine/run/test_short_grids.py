@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from activemem import load_study, run_study
-from activemem.engine import Listener, Machine
+from activemem.engine import Machine
 from activemem.engine.run import driver, step_times
 from activemem.engine.run.step_times import short_grid_seconds
 from activemem.storage import Store
@@ -22,12 +22,12 @@ def seconds(text, store, machine=HERE):
     return short_grid_seconds(study, study.trials, times, machine)
 
 
-class Said(Listener):
+class Said:
     def __init__(self):
         self.here = []
 
-    def training_here(self, trials, seconds):
-        self.here.append((trials, seconds))
+    def __call__(self, event):
+        self.here += [(len(event.trials), event.seconds)] if event.kind == "here" else []
 
 
 def test_a_short_grid_trains_in_this_process_and_says_so_once(tiny, tmp_path):

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from activemem import StudyError, load_study, run_study
-from activemem.engine import Ended, Machine, Started
+from activemem.engine import Machine
 from activemem.engine.run.trial_source import GridTrials
 from activemem.engine.trial.checkpoints import Checkpoint
 from activemem.engine.trial.outcome import Job
@@ -23,9 +23,9 @@ def grid(mixers=("conv(k=3)", "sa(heads=1, head_width=4)"), seeds=(0, 1), **keys
 
 def started(study, store, notes, **options):
     """Train the missing trials; return the mixer and seed of each, in order of their starts."""
-    before, trials = len(notes.of(Started)), {trial.id: trial.levels for trial in study.trials}
+    before, trials = len(notes.of("started")), {trial.id: trial.levels for trial in study.trials}
     run_study(study, store, Machine(), notes, local=True, **options)
-    levels = [trials[event.trial] for event in notes.of(Started)[before:]]
+    levels = [trials[event.run.trial] for event in notes.of("started")[before:]]
     return [(each["mixer"].split("(")[0], each["seed"]) for each in levels]
 
 
@@ -37,16 +37,15 @@ def test_a_run_cut_short_has_one_seed_of_every_cell(tmp_path, notes):
 
 @pytest.mark.usefixtures("returning_handlers")
 def test_a_run_that_is_interrupted_first_completes_the_seed_it_was_at(tmp_path, notes):
-    study, store, hear = grid(), Store(tmp_path), notes.on_event
+    study, store = grid(), Store(tmp_path)
 
     def interrupt(event):
-        hear(event)
-        if isinstance(event, Ended) and len(notes.of(Ended)) == 1:
+        if event.kind == "ended" and len(notes.of("ended")) == 1:
             os.kill(os.getpid(), signal.SIGINT)
 
-    notes.on_event = interrupt
+    notes.hear = interrupt
     assert started(study, store, notes) == [("conv", 0)]
-    notes.on_event = hear
+    notes.hear = lambda event: None
     assert started(study, store, notes) == [("sa", 0), ("conv", 1), ("sa", 1)]
 
 
@@ -75,7 +74,7 @@ def test_a_shard_starts_its_trials_in_the_order_of_the_grid(tmp_path, notes):
     share = select_shard(study, "1/2")
     run_study(study, Store(tmp_path), Machine(), notes, local=True, trial_ids=share)
     seeds = {trial.id: trial.levels["seed"] for trial in study.trials if trial.id in share}
-    assert [seeds[event.trial] for event in notes.of(Started)] == sorted(seeds.values())
+    assert [seeds[event.run.trial] for event in notes.of("started")] == sorted(seeds.values())
 
 
 def test_several_workers_start_the_largest_trials_of_a_seed_first():

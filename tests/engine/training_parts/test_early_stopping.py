@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from activemem import StudyError, load_study, run_study
-from activemem.engine import EpochFinished, Machine
+from activemem.engine import Machine
 from activemem.engine.trial.evaluation import Stopping
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
@@ -91,7 +91,7 @@ def test_a_trial_that_is_broken_off_after_any_epoch_stops_in_the_same_one(store,
     while other.trials().is_empty():
         attempt, epochs = Attempt(job, other, CPU), 0
         while not attempt.ended and epochs < 1:
-            epochs += isinstance(attempt.advance(), EpochFinished)
+            epochs += attempt.advance().kind == "epoch"
         attempt.release()
     trial = study.trials[0].id
     assert course(other, trial) == course(store, trial)

@@ -9,7 +9,7 @@ import shutil
 import pytest
 import torch
 
-from activemem.engine import ModelFileError, Started
+from activemem.engine import ModelFileError
 from activemem.engine.core.models import read_model_file
 from activemem.engine.trial.checkpoints import Checkpoint
 from activemem.engine.trial.failures import CrashCounts
@@ -50,12 +50,12 @@ def finish(job, store):
     """Finish a trial; return the epoch of its resumption, its losses, and its weights."""
     attempt = Attempt(job, store, CPU)
     first = attempt.advance()
-    assert isinstance(first, Started)
+    assert first.kind == "started"
     while not attempt.ended:
         last = attempt.advance()
-    assert last.status == "done"
+    assert last.run.status == "done"
     losses = store.metrics().filter(name="loss").select("step", "epoch", "value").rows()
-    return first.epoch, losses, dict(read_model_file(store.files.weights_file(job.trial.id)).weights)
+    return first.run.epoch, losses, dict(read_model_file(store.files.weights_file(job.trial.id)).weights)
 
 
 def flips(data):
@@ -103,13 +103,13 @@ def test_a_save_that_is_killed_between_its_two_renames_leaves_the_one_before(job
 def test_flipped_bits_of_a_checkpoint_are_all_found(store, folder):
     state = folder / "state.pt"
     data = state.read_bytes()
-    assert Checkpoint(store, folder.name).load().totals.epochs == 3
+    assert Checkpoint(store, folder.name).load().run.epoch == 3
     for flipped in flips(data):
         state.write_bytes(flipped)
-        assert Checkpoint(store, folder.name).load().totals.epochs == 2
+        assert Checkpoint(store, folder.name).load().run.epoch == 2
         assert (folder / "state.pt.damaged").read_bytes() == flipped
     state.write_bytes(data)
-    assert Checkpoint(store, folder.name).load().totals.epochs == 3
+    assert Checkpoint(store, folder.name).load().run.epoch == 3
 
 
 @pytest.mark.parametrize("name", ["state.pt", "previous.pt", STARTS_FILE, "reached.json"])
@@ -192,4 +192,4 @@ def test_flipped_bits_of_a_start_leave_the_trial_its_outcome(job, store, folder)
     for flipped in flips(data):
         starts.write_bytes(flipped)
         assert {trial.id for trial in unfinished_trials(folder.parent)} <= {job.trial.id}
-        assert isinstance(Attempt(job, store, CPU).advance(), Started)
+        assert Attempt(job, store, CPU).advance().kind == "started"

@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 import torch
 
-from activemem.engine import Ended, EpochFinished, Started
 from activemem.engine.trial import failures
 from activemem.engine.trial.checkpoints import Checkpoint, dies_often
 from activemem.engine.trial.failures import MAX_DEATHS, MAX_WORKER_DEATHS
@@ -58,15 +57,21 @@ def reached(store, task):
     return None if far is None else (far.epoch, set(far.metrics))
 
 
+def started_at(event):
+    """Return the epoch after which a trial starts."""
+    assert event.kind == "started"
+    return event.run.epoch
+
+
 def test_a_trial_starts_advances_by_epochs_and_ends(store, task):
     events = finish(Attempt(task(), store, CPU))
-    assert [type(event) for event in events] == [Started, *[EpochFinished] * 4, Ended]
+    assert [event.kind for event in events] == ["started", *["epoch"] * 4, "ended"]
     stored = row(store, task())
     assert (stored["status"], stored["reason"], stored["epochs"], stored["steps"]) == ("done", None, 4, 20)
     assert json.loads(stored["factors"]) == {"mixer": "conv", "seed": 0}
     assert json.loads(stored["settings"])["train"]["epochs"] == 4
     final = {each["name"]: each["value"] for each in stored["metrics"]}
-    assert final == dict(events[-1].metrics)
+    assert final == dict(events[-1].run.metrics)
     metrics = store.metrics([task().trial.id])
     assert metrics["epoch"].unique().sort().to_list() == [1, 2, 3, 4]
     assert set(metrics["name"]) == {"loss", "accuracy", "length", "max_length", "tokens_per_s"}
@@ -87,7 +92,7 @@ def test_an_interrupted_trial_resumes_from_its_last_epoch(store, task, tmp_path)
         first.advance()  # start, two epochs; then it is forgotten, as by a kill
     assert reached(store, task()) == (2, {row["name"] for row in whole.metrics().to_dicts()})
     events = finish(Attempt(task(run="later", gone=0), store, CPU))
-    assert events[0] == Started(trial=task().trial.id, epoch=2)
+    assert started_at(events[0]) == 2
     columns = ["epoch", "name", "value"]
     ours, theirs = (each.metrics().select(columns).filter(name="loss") for each in (store, whole))
     assert ours.equals(theirs)
@@ -106,10 +111,10 @@ def test_short_epochs_that_a_kill_loses_are_trained_again_to_the_same_rows(store
     assert not is_saved(store, task()) and reached(store, task()) is None
     second = Attempt(task(run="later", gone=0), store, CPU, save_after_s=3600.0)
     told = [second.advance() for _ in range(3)]
-    assert [event.epoch for event in told] == [0, 1, 2]
+    assert [event.run.epoch for event in told] == [0, 1, 2]
     assert reached(store, task())[0] == 2  # a process has died of it
     events = finish(Attempt(task(run="last", gone=1), store, CPU, save_after_s=3600.0))
-    assert events[0] == Started(trial=task().trial.id, epoch=2)
+    assert started_at(events[0]) == 2
     columns = ["step", "epoch", "name", "value"]
     ours, theirs = (
         each.metrics().select(columns).filter(pl.col("name") != "tokens_per_s") for each in (store, whole)
@@ -138,13 +143,13 @@ def test_a_trial_on_a_lost_gpu_is_returned_as_it_was_saved(store, task, monkeypa
     attempt.release()
     assert attempt.ended
     monkeypatch.undo()
-    assert finish(Attempt(task(), store, CPU))[0] == Started(trial=task().trial.id, epoch=0)
+    assert started_at(finish(Attempt(task(), store, CPU))[0]) == 0
 
 
 def test_epochs_that_pass_a_time_limit_are_saved_though_they_are_short(store, task, golden):
     attempt = Attempt(task(), store, CPU, time_limit_s=1e-9, save_after_s=3600.0)
-    golden(finish(attempt)[-1].reason)
-    assert finish(Attempt(task(number=1), store, CPU))[0] == Started(trial=task().trial.id, epoch=1)
+    golden(finish(attempt)[-1].run.reason)
+    assert started_at(finish(Attempt(task(number=1), store, CPU))[0]) == 1
 
 
 def test_a_loss_that_is_not_a_number_is_an_outcome(store, task, golden):
@@ -178,9 +183,9 @@ def test_an_exception_is_an_outcome_with_its_traceback(store, task, golden):
 
 def test_a_time_limit_is_an_outcome_and_a_longer_limit_continues_the_trial(store, task, golden):
     events = finish(Attempt(task(), store, CPU, time_limit_s=1e-9))
-    golden(events[-1].reason)
+    golden(events[-1].run.reason)
     again = finish(Attempt(task(number=1), store, CPU, time_limit_s=60))
-    assert again[0] == Started(trial=task().trial.id, epoch=1)
+    assert started_at(again[0]) == 1
     assert store.latest_attempts() == {task().trial.id: ("done", 1)}
 
 
@@ -188,13 +193,9 @@ def test_a_trial_that_kills_its_workers_is_abandoned(store, task):
     for _ in range(MAX_WORKER_DEATHS):
         Attempt(task(), store, CPU).advance()  # starts, and its worker dies before the first epoch is over
     events = finish(Attempt(task(), store, CPU))
-    assert events == [
-        Ended(
-            trial=task().trial.id,
-            status="failed",
-            reason=f"the worker died {MAX_WORKER_DEATHS} times at epoch 1",
-        )
-    ]
+    (event,) = events
+    assert (event.kind, event.run.status) == ("ended", "failed")
+    assert event.run.reason == f"the worker died {MAX_WORKER_DEATHS} times at epoch 1"
 
 
 def test_a_trial_is_saved_within_its_epoch_and_deaths_at_another_place_are_others(store, task, monkeypatch):
@@ -212,13 +213,13 @@ def test_a_trial_is_saved_within_its_epoch_and_deaths_at_another_place_are_other
 
         monkeypatch.setattr(Training, "take_steps", die)
         attempt = Attempt(task(run="same", gone=0), store, CPU, checkpoint_every_s=1e-9)
-        assert attempt.advance().epoch == max(steps - 2, 0) // 5  # the last step of an epoch is amid it
+        assert attempt.advance().run.epoch == max(steps - 2, 0) // 5  # the last step of an epoch is amid it
         with pytest.raises(KeyboardInterrupt):
             for _ in range(2):
                 attempt.advance()
         attempt.release()
     monkeypatch.setattr(Training, "take_steps", take_steps)
-    assert finish(Attempt(task(run="same", gone=0), store, CPU))[-1].status == "done"
+    assert finish(Attempt(task(run="same", gone=0), store, CPU))[-1].run.status == "done"
     columns = ["step", "epoch", "name", "value"]
     ours, theirs = (
         each.metrics().select(columns).filter(pl.col("name") != "tokens_per_s") for each in (store, whole)
@@ -229,28 +230,28 @@ def test_a_trial_is_saved_within_its_epoch_and_deaths_at_another_place_are_other
 def test_runs_that_are_killed_do_not_count_as_deaths_of_a_worker(store, task):
     for number in range(MAX_WORKER_DEATHS + 1):
         Attempt(task(run=f"run {number}", gone=number), store, CPU).advance()
-    assert finish(Attempt(task(run="last", gone=MAX_WORKER_DEATHS + 1), store, CPU))[-1].status == "done"
+    assert finish(Attempt(task(run="last", gone=MAX_WORKER_DEATHS + 1), store, CPU))[-1].run.status == "done"
 
 
 def test_a_trial_that_kills_whoever_runs_it_is_abandoned_in_the_end(store, task):
     for number in range(MAX_DEATHS):
         Attempt(task(run=f"run {number}", gone=number), store, CPU).advance()
     (ended,) = finish(Attempt(task(run="last", gone=MAX_DEATHS + 1), store, CPU))
-    assert (ended.status, ended.reason) == ("failed", f"the worker died {MAX_DEATHS} times at epoch 1")
+    assert ended.run.reason == f"the worker died {MAX_DEATHS} times at epoch 1"
 
 
 def test_runs_that_are_stopped_in_order_are_no_deaths(store, task):
     for number in range(MAX_DEATHS + 1):
         Attempt(task(run=f"run {number}", gone=number), store, CPU).advance()
         Checkpoint(store, task().trial.id).record_stop()
-    assert finish(Attempt(task(run="last", gone=MAX_DEATHS + 1), store, CPU))[-1].status == "done"
+    assert finish(Attempt(task(run="last", gone=MAX_DEATHS + 1), store, CPU))[-1].run.status == "done"
 
 
 def test_a_pruned_trial_keeps_what_it_reached(store, task):
     attempt = Attempt(task(), store, CPU)
     for _ in range(3):
         attempt.advance()
-    assert store_pruned(task(), store, "pruned by asha").status == "pruned"
+    assert store_pruned(task(), store, "pruned by asha").run.status == "pruned"
     stored = row(store, task())
     assert (stored["status"], stored["reason"], stored["epochs"]) == ("pruned", "pruned by asha", 2)
     assert not store.files.checkpoint_dir(task().trial.id).exists()
@@ -261,7 +262,7 @@ def test_a_checkpoint_that_is_cleared_away_is_written_again(store, task):
     attempt.advance()
     attempt.advance()
     shutil.rmtree(store.files.checkpoint_dir(task().trial.id))
-    assert isinstance(finish(attempt)[-1], Ended)
+    assert finish(attempt)[-1].kind == "ended"
     assert row(store, task())["status"] == "done"
 
 

@@ -139,9 +139,9 @@ def training_on_meta(asked, folder):
     return training
 
 
-def without_values(settings, device):
+def without_values(settings, *given):
     """Return the weights on the meta device."""
-    made = Weights(make_weights(settings, device).model.to(META), settings.train)
+    made = Weights(make_weights(settings, *given).model.to(META), settings.train)
     for group in made.optimizer.param_groups:
         group["fused"] = False  # its kernels are for devices that have values
     return made

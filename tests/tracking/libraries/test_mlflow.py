@@ -2,10 +2,11 @@
 
 import pytest
 
-from activemem.engine import EpochFinished, Started
 from activemem.tracking.contract import TrackingError, open_trackers
 from activemem.tracking.export import StudyExport, export_study
 from activemem.tracking.feed import Tracking
+
+from ...event_factories import make_event, planned
 
 mlflow = pytest.importorskip("mlflow", reason="MLflow is not among what the tests install")
 
@@ -33,9 +34,9 @@ def test_an_export_completes_once_what_a_run_has_begun(trained, address):
     trial = study.trials[0]
     losses = store.metrics([trial.id]).filter(name="loss")["value"].to_list()
     listener = Tracking(open_trackers({"mlflow": address}))
-    listener.on_planned([trial])
-    listener.on_event(Started(trial=trial.id, epoch=0))
-    listener.on_event(EpochFinished(trial=trial.id, epoch=1, metrics={"loss": losses[0], "bleu[1-2]": 3.0}))
+    listener(planned(trial))
+    listener(make_event("started", trial=trial.id, epoch=0))
+    listener(make_event("epoch", trial=trial.id, epoch=1, metrics={"loss": losses[0], "bleu[1-2]": 3.0}))
     assert listener.close() == []
     assert runs(address)[1][trial.id].info.status == "SCHEDULED"
     for told in (
@@ -58,10 +59,10 @@ def test_a_server_that_is_away_stops_no_training_and_its_export_breaks_off(train
     study, store = trained
     trial = study.trials[0]
     listener = Tracking(open_trackers({"mlflow": AWAY}))
-    listener.on_planned([trial])
-    listener.on_event(Started(trial=trial.id, epoch=0))
+    listener(planned(trial))
+    listener(make_event("started", trial=trial.id, epoch=0))
     for epoch in (1, 2):
-        listener.on_event(EpochFinished(trial=trial.id, epoch=epoch, metrics={"loss": 0.5}))
+        listener(make_event("epoch", trial=trial.id, epoch=epoch, metrics={"loss": 0.5}))
     (told,) = listener.close()
     assert told.startswith("mlflow has not ")
     assert told.endswith("; activemem study export adds what is missing")

@@ -4,10 +4,11 @@ import math
 
 import pytest
 
-from activemem.engine import Ended, EpochFinished, Started
 from activemem.tracking.contract import Known, open_trackers
 from activemem.tracking.export import StudyExport, export_study
 from activemem.tracking.feed import Tracking, tracked_trial
+
+from ...event_factories import make_event, planned
 
 pytest.importorskip("tensorboard", reason="TensorBoard is not among what the tests install")
 accumulators = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
@@ -89,13 +90,19 @@ def test_a_trial_that_was_killed_continues_in_its_folder_from_a_torn_file(traine
 
     def run(first, last, *, ends):
         listener = Tracking(open_trackers({"tensorboard": str(tmp_path)}))
-        listener.on_planned([trial])
-        listener.on_event(Started(trial=trial.id, epoch=first))
+        listener(planned(trial))
+        listener(make_event("started", trial=trial.id, epoch=first))
         for epoch in range(first + 1, last + 1):
-            listener.on_event(EpochFinished(trial=trial.id, epoch=epoch, metrics={"loss": epoch / 2}))
+            listener(make_event("epoch", trial=trial.id, epoch=epoch, metrics={"loss": epoch / 2}))
         if ends:
-            listener.on_event(
-                Ended(trial=trial.id, status="failed", reason="not *a* number", metrics={"loss": math.nan})
+            listener(
+                make_event(
+                    "ended",
+                    trial=trial.id,
+                    status="failed",
+                    reason="not *a* number",
+                    metrics={"loss": math.nan},
+                )
             )
         return listener.close()
 

@@ -5,10 +5,11 @@ from importlib.util import find_spec
 
 import pytest
 
-from activemem.engine import EpochFinished, Started
 from activemem.tracking.contract import Known, TrackedEnd, TrackingError, open_trackers
 from activemem.tracking.export import StudyExport, export_study
 from activemem.tracking.feed import Tracking, tracked_trial
+
+from ...event_factories import make_event, planned
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),
@@ -27,9 +28,9 @@ def test_an_export_completes_once_what_a_run_has_begun(trained, folder):
     trial = study.trials[0]
     losses = store.metrics([trial.id]).filter(name="loss")["value"].to_list()
     listener = Tracking(open_trackers({"trackio": folder}))
-    listener.on_planned([trial])
-    listener.on_event(Started(trial=trial.id, epoch=0))
-    listener.on_event(EpochFinished(trial=trial.id, epoch=1, metrics={"loss": losses[0]}))
+    listener(planned(trial))
+    listener(make_event("started", trial=trial.id, epoch=0))
+    listener(make_event("epoch", trial=trial.id, epoch=1, metrics={"loss": losses[0]}))
     assert listener.close() == []
     tracker = open_trackers({"trackio": folder})["trackio"]
     assert tracker.known(tracked_trial(trial)) == Known(epochs=frozenset({1}))

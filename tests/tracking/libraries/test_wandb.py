@@ -6,11 +6,11 @@ import struct
 
 import pytest
 
-from activemem.engine import Ended, EpochFinished, Started
 from activemem.tracking.contract import TrackingError, open_trackers
 from activemem.tracking.export import StudyExport, export_study
 from activemem.tracking.feed import Tracking, tracked_trial
 
+from ...event_factories import make_event, planned
 from ...waiting import wait_for
 
 wandb = pytest.importorskip("wandb", reason="Weights & Biases is not among what the tests install")
@@ -58,12 +58,12 @@ def items_of(items):
 def run(folder, trial, first, last, end=None):
     """Log a trial's epochs from a process that may end without finishing."""
     listener = Tracking(open_trackers({"wandb": str(folder)}))
-    listener.on_planned([trial])
-    listener.on_event(Started(trial=trial.id, epoch=first))
+    listener(planned(trial))
+    listener(make_event("started", trial=trial.id, epoch=first))
     for epoch in range(first + 1, last + 1):
-        listener.on_event(EpochFinished(trial=trial.id, epoch=epoch, metrics={"loss": epoch / 2}))
+        listener(make_event("epoch", trial=trial.id, epoch=epoch, metrics={"loss": epoch / 2}))
     if end is not None:
-        listener.on_event(end)
+        listener(end)
     return listener.close()
 
 
@@ -95,7 +95,7 @@ def test_each_epoch_is_written_as_it_ends_and_a_resumed_trial_is_one_run(trained
     assert run(tmp_path, trial, 0, 2) == []
     _, found = read(tmp_path, trial.id)
     assert [each.step.num for each in found["history"]] == [1, 2]
-    assert run(tmp_path, trial, 2, 3, Ended(trial=trial.id, status="done")) == []
+    assert run(tmp_path, trial, 2, 3, make_event("ended", trial=trial.id, status="done")) == []
     _, found = read(tmp_path, trial.id)
     assert [(each.step.num, items_of(each.item)["loss"]) for each in found["history"]] == [
         (1, 0.5),
@@ -108,7 +108,7 @@ def test_each_epoch_is_written_as_it_ends_and_a_resumed_trial_is_one_run(trained
 def test_epochs_that_another_machine_trained_are_added_by_the_export(trained, tmp_path):
     study, store = trained
     trial = study.trials[0]
-    assert run(tmp_path, trial, 2, 3, Ended(trial=trial.id, status="done")) == [
+    assert run(tmp_path, trial, 2, 3, make_event("ended", trial=trial.id, status="done")) == [
         "wandb has not received all data; activemem study export adds what is missing"
     ]
     tracker = open_trackers({"wandb": str(tmp_path)})["wandb"]
@@ -119,8 +119,8 @@ def test_epochs_that_another_machine_trained_are_added_by_the_export(trained, tm
 
 def test_a_failed_trial_that_is_retried_is_one_run_with_all_epochs(trained, tmp_path):
     trial = trained[0].trials[0]
-    run(tmp_path, trial, 0, 2, Ended(trial=trial.id, status="failed", reason="out of memory"))
-    run(tmp_path, trial, 0, 3, Ended(trial=trial.id, status="done"))
+    run(tmp_path, trial, 0, 2, make_event("ended", trial=trial.id, status="failed", reason="out of memory"))
+    run(tmp_path, trial, 0, 3, make_event("ended", trial=trial.id, status="done"))
     known = open_trackers({"wandb": str(tmp_path)})["wandb"].known(tracked_trial(trial))
     assert (known.epochs, known.status) == ({1, 2, 3}, "done")
     _, found = read(tmp_path, trial.id)
@@ -129,7 +129,9 @@ def test_a_failed_trial_that_is_retried_is_one_run_with_all_epochs(trained, tmp_
 
 def test_a_failure_is_one_there_and_a_server_is_no_place(trained, tmp_path):
     trial = trained[0].trials[0]
-    end = Ended(trial=trial.id, status="failed", reason="not a number", metrics={"loss": math.nan})
+    end = make_event(
+        "ended", trial=trial.id, status="failed", reason="not a number", metrics={"loss": math.nan}
+    )
     run(tmp_path, trial, 0, 1, end)
     _, found = read(tmp_path, trial.id)
     summary = items_of([item for each in found["summary"] for item in each.update])

@@ -3,8 +3,9 @@
 from datetime import UTC, datetime
 
 from activemem import load_study
+from activemem.engine import Run
 from activemem.engine.run.search.search import Search
-from activemem.engine.trial.outcome import Totals, trial_row
+from activemem.engine.trial.outcome import trial_row
 
 
 def search(text, store, value, notes, changes=(), *, max_trials=None):
@@ -19,10 +20,10 @@ def search(text, store, value, notes, changes=(), *, max_trials=None):
         values = {each: job.trial.levels[each] for each in study.dimensions if each in job.trial.levels}
         found = value(values, job.trial.settings.seed)
         (metric,) = study.search.settings.metric
-        totals = Totals(epochs=job.trial.settings.train.epochs, seconds=1.0, flops=1.0)
-        row = trial_row(job, totals, {metric: found}, status="done", reason=None, started=datetime.now(UTC))
-        store.write(row, [])
+        epochs = job.trial.settings.train.epochs
+        run = Run(status="done", metrics={metric: found}, epoch=epochs, seconds=1.0, flops=1.0)
+        store.write(trial_row(job.trial, run, started=datetime.now(UTC)), [])
         trained.append((values, job.trial.settings.seed))
-        for event in source.job_ended(job, paused=False):
-            notes.on_event(event)
+        for event in source.job_ended(job, paused_at=None):
+            notes(event)
     return trained

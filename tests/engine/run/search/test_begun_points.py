@@ -4,11 +4,12 @@ import threading
 from datetime import UTC, datetime
 
 from activemem import load_study
-from activemem.engine import Listener
+from activemem.engine import Run
+from activemem.engine.core.events import NOBODY
 from activemem.engine.run.search.conformance import STUDY
 from activemem.engine.run.search.search import Search
 from activemem.engine.run.search.stored_points import BegunPoints, StoredPoints
-from activemem.engine.trial.outcome import Job, Totals, trial_row
+from activemem.engine.trial.outcome import trial_row
 from activemem.storage import Store
 from activemem.studies import find_points
 from activemem.studies.planning.status import study_outcomes
@@ -23,11 +24,10 @@ def test_the_spent_budget_is_that_of_the_attempts_that_count(tmp_path):
     values = {"mixer": "sa(heads={heads})", "heads": 1, "rate": 1e-3}
 
     def end(heads, attempt, flops, status="done"):
-        job = Job(trial=study.search.trial_of({**values, "heads": heads}), attempt=attempt, run="run")
-        totals = Totals(epochs=1, seconds=1800.0, flops=flops)
+        trial = study.search.trial_of({**values, "heads": heads})
         reason = None if status == "done" else "out of memory"
-        row = trial_row(job, totals, {}, status=status, reason=reason, started=datetime.now(UTC))
-        store.write(row, [])
+        run = Run(attempt=attempt, status=status, reason=reason, epoch=1, seconds=1800.0, flops=flops)
+        store.write(trial_row(trial, run, started=datetime.now(UTC)), [])
         points.attempts.refresh()
         begun.new()
         return begun.spent.trainings, begun.spent.flops, begun.spent.seconds
@@ -47,9 +47,9 @@ def test_a_training_that_continues_another_spends_only_what_it_adds(tmp_path):
     earlier = None
     for heads, flops in ((1, 5.0), (2, 8.0), (3, 9.0)):
         trial = study.search.trial_of({"mixer": "sa(heads={heads})", "heads": heads, "rate": 1e-3})
-        totals = Totals(epochs=1, seconds=2 * flops, flops=flops, continued_from=earlier)
-        job, earlier = Job(trial=trial, attempt=0, run="run"), trial.id
-        store.write(trial_row(job, totals, {}, status="done", reason=None, started=datetime.now(UTC)), [])
+        run = Run(status="done", epoch=1, seconds=2 * flops, flops=flops, continued_from=earlier)
+        earlier = trial.id
+        store.write(trial_row(trial, run, started=datetime.now(UTC)), [])
         points.attempts.refresh()
         begun.new()
         assert (begun.spent.flops, begun.spent.seconds) == (flops, 2 * flops)
@@ -66,10 +66,9 @@ def test_gpu_hours_are_those_of_the_shares_of_gpus_that_trainings_had(tmp_path):
     spent = []
     for heads, (gpus, cuda) in enumerate([(0.0, ""), (1.0, "12.8"), (0.25, "12.8"), (None, "12.8")], 1):
         trial = study.search.trial_of({"mixer": "sa(heads={heads})", "heads": heads, "rate": 1e-3})
-        job = Job(trial=trial, attempt=0, run="run")
         device = "8 × X, a share of 0.5"  # its text has no meaning
-        totals = Totals(epochs=1, seconds=3600.0, device=device, gpus=gpus, cuda_version=cuda)
-        store.write(trial_row(job, totals, {}, status="done", reason=None, started=datetime.now(UTC)), [])
+        run = Run(status="done", epoch=1, seconds=3600.0, device=device, gpus=gpus, cuda_version=cuda)
+        store.write(trial_row(trial, run, started=datetime.now(UTC)), [])
         points.attempts.refresh()
         begun.new()
         rows = study_outcomes(study, store.trials())
@@ -92,7 +91,7 @@ def test_gpu_hours_are_those_of_the_shares_of_gpus_that_trainings_had(tmp_path):
 
 def test_two_drivers_together_begin_no_more_points_than_the_search_has(tmp_path):
     study, store = load_study(STUDY, ["search.trials=7"]), Store(tmp_path)
-    searches = [Search(study, store, run, Listener()) for run in ("one", "other")]
+    searches = [Search(study, store, run, NOBODY) for run in ("one", "other")]
     found = list[str]()
 
     def begin_all(search):

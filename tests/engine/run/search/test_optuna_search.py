@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 from activemem import load_study, run_study
-from activemem.engine import EpochFinished, Machine
+from activemem.engine import Machine
 from activemem.engine.run.search.search import Search
 from activemem.engine.trial.checkpoints import Checkpoint
 from activemem.storage import MetricRow, Store, TrialRow
@@ -173,7 +173,7 @@ def test_asha_judges_a_resumed_point_by_the_epochs_before_its_checkpoint(store, 
         other_folder = store.files.checkpoint_dir(job.trial.id)
         other_folder.mkdir(exist_ok=True, parents=True)
         write_note(other_folder, job.until, {name: value}, values)
-        return [event.status for event in again.job_ended(job, paused=True)]
+        return [event.run.status for event in again.job_ended(job, paused_at=job.until)]
 
     assert pause(other, 0.0) == [], "at epoch 1 the resumed point had 0, too"
     other = again.next_job()
@@ -273,7 +273,7 @@ def test_asha_prunes_points_and_stores_what_they_reached(store, notes):
     assert pruned["epochs"].max() < 8
     assert len(store.metrics(pruned["trial"].to_list())) == 5 * pruned["epochs"].sum()
     assert not list(store.files.checkpoint_dir("0" * 16).parent.iterdir())
-    assert len(notes.of(EpochFinished)) == store.trials()["epochs"].sum()
+    assert len(notes.of("epoch")) == store.trials()["epochs"].sum()
 
 
 def test_what_one_search_prunes_others_train_and_it_keeps_its_own_history(tmp_path, store, notes):
