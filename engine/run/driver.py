@@ -195,7 +195,7 @@ def _listener_fault(listener: object) -> str:
 
 def callbacks_fault(callbacks: Sequence[Any], *, local: bool | None) -> str | None:
     """Return an error message for values that are not callbacks of Ray Tune, else None."""
-    if not isinstance(callbacks, Sequence):
+    if not isinstance(callbacks, Sequence) or isinstance(callbacks, str):
         return f"callbacks: expected a list of ray.tune.Callback, got {type(callbacks).__name__}"
     if not callbacks:
         return None
@@ -205,7 +205,7 @@ def callbacks_fault(callbacks: Sequence[Any], *, local: bool | None) -> str | No
         )
     from ray import tune  # noqa: PLC0415 -- loads slowly
 
-    others = [type(each).__name__ for each in callbacks if not isinstance(each, tune.Callback)]
+    others = sorted({type(each).__name__ for each in callbacks if not isinstance(each, tune.Callback)})
     return f"callbacks: expected objects of ray.tune.Callback, got {listed(others)}" if others else None
 
 

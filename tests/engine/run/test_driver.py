@@ -293,7 +293,6 @@ def test_a_search_leaves_no_thread_and_no_filter_of_warnings(tiny, store, tmp_pa
 import threading, warnings
 import optuna
 from activemem import load_study, run_study
-from ...event_factories import make_event
 before = list(warnings.filters)
 run_study(load_study({STUDY!r}), {str(store.root)!r}, local=True)
 print([each.name for each in threading.enumerate()], list(warnings.filters) == before)

@@ -128,7 +128,7 @@ def test_a_trial_that_another_driver_returns_is_resumed(tiny, store, notes, monk
     monkeypatch.setattr(driver, "time", SimpleNamespace(sleep=lambda _: other.release()))
     summary = run_study(study, store, Machine(), notes, local=True)
     assert (summary.done, summary.ran) == (8, 8)
-    epochs = [event.run.epoch for event in notes.of("epoch") if event.trial == study.trials[0].id]
+    epochs = [event.run.epoch for event in notes.of("epoch") if event.run.trial == study.trials[0].id]
     assert epochs == [2, 3, 4]
 
 
