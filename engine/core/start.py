@@ -114,15 +114,13 @@ def read_start(start: StartSettings, data: Path) -> ModelFile:
 
 @torch.no_grad()
 def take_weights(
-    model: AnyModel, settings: TrialSettings, data: Path, symbols: Mapping[str, Any] | None
+    model: AnyModel, start: StartSettings, data: Path, symbols: Mapping[str, Any] | None
 ) -> None:
     """Copy the weights that `[train] start` takes into a new model.
 
     `symbols` describes the vocabulary of the training, as in `ModelFile`. Raise StartError if the trained
     model is missing or has other weights, and if its embedding is taken but has other symbols.
     """
-    if (start := settings.train.start) is None:
-        return
     file, own = read_start(start, data), model.state_dict()
     found = _split(start, own, file)
     others = [name for name in found.taken if not name.startswith(("body.", "norm."))]
@@ -133,6 +131,7 @@ def take_weights(
         )
     for name in found.taken:
         own[name].copy_(file.weights[name])
+    model.after_optimiser_step()  # values that blocks keep of their weights
 
 
 def _split(start: StartSettings, own: Mapping[str, Tensor], file: ModelFile) -> Taken:

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,7 +17,6 @@ from ...studies.catalog.optimisers import OPTIMIZERS
 from ...studies.schema.settings import TrainSettings, TrialSettings
 from ..core.models import AnyModel, build_model
 from ..core.process import derive_seed, raise_if_stopped
-from ..core.start import take_weights
 from .build import Adam, build_optimizer
 
 _log = logging.getLogger(__name__)
@@ -221,18 +219,7 @@ def _load(model: AnyModel, weights: Mapping[str, Tensor]) -> None:
     model.after_optimiser_step()
 
 
-def make_weights(
-    settings: TrialSettings,
-    device: torch.device,
-    data: Path = Path("data"),
-    symbols: Mapping[str, Any] | None = None,
-) -> Weights:
-    """Build a trial's model and optimiser on a device. The initial weights are drawn on the CPU.
-
-    Those that `[train] start` takes from a trained model, in the folder `data`, replace them; `symbols`
-    describes the vocabulary. Raise StartError if they do not fit.
-    """
+def make_weights(settings: TrialSettings, device: torch.device) -> Weights:
+    """Build a trial's model and optimiser on a device. The initial weights are drawn on the CPU."""
     generator = torch.Generator().manual_seed(derive_seed(settings.seed, "initialisation"))
-    model = build_model(settings, generator)
-    take_weights(model, settings, data, symbols)
-    return Weights(model.to(device), settings.train)
+    return Weights(build_model(settings, generator).to(device), settings.train)

@@ -21,6 +21,7 @@ from ...studies.planning.final_values import NOT_A_NUMBER
 from ...studies.schema.settings import TrialSettings
 from ..core.models import AnyModel, check_precision, float32_products, sequence_flops
 from ..core.process import DeviceStream, Interruption, derive_seed
+from ..core.start import take_weights
 from ..objectives.base import Metrics, Objective, StepShape
 from ..objectives.build import build_objective
 from ..optimisers.weights import Weights, make_weights
@@ -95,8 +96,9 @@ class Training:
         train = settings.train
         check_precision(train.precision, device)
         objective = build_objective(settings, device, data)
-        symbols = None if train.start is None else objective.symbols()
-        trained = make_weights(settings, device, data, symbols)
+        trained = make_weights(settings, device)
+        if train.start is not None:
+            take_weights(trained.model, train.start, data, objective.symbols())
         model = trained.model
         steps = sys.maxsize if train.seconds is not None else train.epochs * train.steps_per_epoch
         return cls(

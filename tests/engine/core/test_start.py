@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -9,8 +10,9 @@ import torch
 from safetensors.torch import load_file
 
 from activemem import load_model, load_study, run_study
+from activemem.engine.core.models import build_model, read_model_file, write_model_file
 from activemem.engine.core.resources import Machine
-from activemem.engine.core.start import StartError, split_weights
+from activemem.engine.core.start import StartError, split_weights, take_weights
 from activemem.engine.run.planning import plan_study
 from activemem.storage import Store
 from activemem.studies.schema.settings import StartSettings
@@ -158,3 +160,25 @@ def test_weights_that_were_not_kept_are_named_with_the_next_step(pre):
     shutil.rmtree("results/weights")
     with pytest.raises(StudyError, match="were not kept: set keep_weights = true in its"):
         loaded(pre, start_of(pre))
+
+
+def test_an_embedding_of_other_symbols_is_not_taken(pre, tmp_path):
+    file = replace(read_model_file(Store("results").files.weights_file(pre.trial)), symbols={"content": "ab"})
+    write_model_file(tmp_path / "own" / SHA, file)
+    settings = pre.study.trials[0].settings
+    for take, symbols, is_refused in (
+        ("all", {"content": "ab"}, False),
+        ("all", {"content": "ac"}, True),
+        (("body",), {"content": "ac"}, False),
+    ):
+        model = build_model(settings, torch.Generator().manual_seed(5))
+        start = StartSettings(model="tiny:1", take=take, sha256=SHA)
+        if is_refused:
+            with pytest.raises(StartError, match="it has other symbols, and embedding"):
+                take_weights(model, start, tmp_path, symbols)
+            continue
+        take_weights(model, start, tmp_path, symbols)
+        taken = {
+            name for name, weight in model.state_dict().items() if torch.equal(weight, file.weights[name])
+        }
+        assert {name for name in file.weights if take == "all" or name.startswith("body.")} <= taken
