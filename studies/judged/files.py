@@ -22,9 +22,10 @@ WHY = "why"
 
 _HOLE = re.compile(r"\{(\w+)\}")
 _WIDE = re.compile(r"(?:seed|run|trial|s)[ _-]?(\d+)", re.IGNORECASE)
-_SPREADS = dict.fromkeys(("std", "sd", "stddev", "stdev"), "sd") | dict.fromkeys(
-    ("se", "sem", "stderr", "ci"), ""
-)
+_SPREADS: dict[str, str] = {
+    **dict.fromkeys(("std", "sd", "stddev", "stdev"), "sd"),
+    **dict.fromkeys(("se", "sem", "stderr", "ci"), ""),
+}
 _COUNTS = ("n", "runs", "seeds", "n_seeds", "num_seeds", "count")
 STEPS = ("step", "epoch")
 """The names of columns of steps, in lower case."""

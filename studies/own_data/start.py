@@ -111,7 +111,7 @@ def _find(model: str, place: str, folder: Path) -> Path:
         beside = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
         form = f"expected STUDY:TRIAL, a model's file, or a folder with {WEIGHTS_FILE}"
         raise _StartError(f"{form}, got no file {path}{nearest_hint(path.name, beside)}")
-    return _find_trial(*named.groups(), place)
+    return _find_trial(named[1], named[2], place)
 
 
 def _find_trial(study: str, trial: str, place: str) -> Path:
