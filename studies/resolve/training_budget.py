@@ -129,8 +129,10 @@ def unreached_settings(train: TrainSettings) -> Iterator[str]:
     if train.average is not None and (span := round(1 / (1 - train.average))) > steps:
         how = f"spans about {span:,} steps, more than {within}: it weighs them nearly equally"
         yield f"average = {train.average:g} {how}"
-    if (sampling := train.scheduled_sampling) is not None and sampling.double_every >= steps:
-        yield f"scheduled_sampling.double_every = {sampling.double_every:,} has no effect within {within}"
+    if (sampling := train.scheduled_sampling) is not None and sampling.double_every > steps:
+        growth = 2 ** (steps / sampling.double_every)
+        key = f"scheduled_sampling.double_every = {sampling.double_every:,}"
+        yield f"{key} is longer than {within}: the share becomes {growth:.3g} times start"
 
 
 def unreached_note(trials: Iterable[TrialSettings]) -> str:
