@@ -182,9 +182,9 @@ def judge(
     of [runs]; what is left out is guessed from names, and told in `notes`. `baseline` is the row with which
     the default table compares the others, `claims` are statements such as `"loss[arm=a] < loss[arm=b]"`.
     `over` has factors, such as a learning rate, of whose levels each cell of the table and of the claims has
-    the best by the metric `pick_by`; without `pick_by`, it has their mean. `text` has [[table]], [[curve]]
-    and [[claim]] as in a study file. Raise RunsError for runs that allow no verdict, and StudyError for
-    faults of the file or of the claims.
+    the best by the metric `pick_by`. `text` has [[table]], [[curve]] and [[claim]]
+    as in a study file. Raise RunsError for runs that allow no verdict, and StudyError for faults of the file
+    or of the claims.
     """
     claims, factors, over = ([each] if isinstance(each, str) else each for each in (claims, factors, over))
     check_arguments(
@@ -194,6 +194,8 @@ def judge(
         argument_fault("text", text, str, "tables as in a study file"),
         error=RunsError,
     )
+    if bool(over) != (pick_by is not None):
+        raise RunsError("over and pick_by need each other, as in --over lr --pick-by val_loss")
     given = {
         "form": form,
         "factors": tuple(factors),

@@ -100,9 +100,7 @@ def judge(
     ] = None,
     over: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="FACTOR", help="A factor, such as lr, whose best level counts, or the mean of its levels."
-        ),
+        typer.Option(metavar="FACTOR", help="A factor, such as lr, of whose levels the best counts."),
     ] = None,
     pick_by: Annotated[
         str | None, typer.Option(metavar="METRIC", help="The metric that picks the level of --over.")

@@ -224,8 +224,8 @@ def default_tables(
 ) -> dict[str, str]:
     """Return the table and the figures of runs without any, as texts by their role.
 
-    The first factor that is not in `over` makes rows, the second columns. `baseline` is a row, `over` has
-    factors whose levels are averaged, or of which `pick_by` picks the best.
+    The first factor that is not in `over` makes rows, the second columns. `baseline` is a row, and `over` has
+    factors of whose levels `pick_by` picks the best.
     """
     names = [name for name in runs.cells[0] if name not in over]
     if len(names) > 2 or not names:

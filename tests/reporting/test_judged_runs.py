@@ -367,6 +367,8 @@ def test_columns_stand_in_claims_as_they_are_written_and_a_level_is_picked_by_a_
     again = tmp_path / "again.toml"
     again.write_text(found.text())
     assert only(activemem.judge(again).check_claims()).deciding.p == result.deciding.p
+    with pytest.raises(ActivememError, match="over and pick_by need each other"):
+        judged(tmp_path, TUNED_RATES, **{**options, "pick_by": None})
     with pytest.raises(ActivememError, match=r"unknown metric 'test/ac'; nearest: test/acc"):
         judged(tmp_path, TUNED_RATES, claims="test/ac[arm=a] > 0.5", **options)
 
