@@ -266,7 +266,7 @@ class Search(TrialSource):
         tracked.running.remove(job)
         events = list[Event]()
         if paused_at is not None:
-            tracked.paused.append(job)
+            tracked.paused.append(replace(job, is_resumed=True))
             tracked.reached[job.trial.id] = paused_at
         else:
             self._stored.refresh()
@@ -278,7 +278,7 @@ class Search(TrialSource):
             return events
         if tracked.paused and not self._is_pruned(tracked):
             open_jobs, tracked.paused = tracked.paused, []
-            self._hand_out(tracked, [replace(each, is_resumed=True) for each in open_jobs])
+            self._hand_out(tracked, open_jobs)
             return events
         for each in tracked.paused:
             events.append(store_pruned(each, self._store, self._reason))

@@ -7,7 +7,9 @@ import pytest
 
 from activemem import load_study, run_study
 from activemem.engine import Machine
+from activemem.engine.core.events import NOBODY
 from activemem.engine.run.search.search import Search
+from activemem.engine.run.worker import Worker
 from activemem.engine.trial.checkpoints import Checkpoint
 from activemem.storage import MetricRow, Store, TrialRow
 from activemem.storage import read as read_module
@@ -182,6 +184,29 @@ def test_asha_judges_a_resumed_point_by_the_epochs_before_its_checkpoint(store, 
     again.next_job()
     other = again.next_job()
     assert (other.until, pause(other, 4.0)) == (16, ["pruned"])
+
+
+@pytest.mark.parametrize("keeps_note", [True, False])
+def test_trials_of_a_point_that_a_crash_has_left_at_different_epochs_are_compared_at_the_same(
+    store, notes, keeps_note
+):
+    asha = "search.scheduler={ name = 'asha', reduction = 2 }"
+    changes = [asha, "train.epochs=4", "search.metric=loss", "search.direction=min", "search.trials=1"]
+    study = load_study(SHORT, changes)
+    killed, worker = Search(study, store, "killed", NOBODY), Worker(store, Machine())
+    for number in range(3):  # one trial pauses after epoch 1, and the other one after epoch 2
+        job = killed.next_job()
+        epochs = [event.run.epoch for event in worker.train(job) if event.kind == "paused"]
+        if number < 2:
+            killed.job_ended(job, paused_at=epochs[0])
+    if not keeps_note:  # as a kill may leave it
+        (store.files.checkpoint_dir(job.trial.id) / "reached.json").unlink()
+    summary = run_study(study, store, Machine(), notes, local=True)
+    assert (summary.ran, summary.left) == (2, 0)
+    assert sorted(event.run.epoch for event in notes.of("started")) == [1, 2]
+    assert {event.run.trial for event in notes.of("epoch")} <= {
+        event.run.trial for event in notes.of("started")
+    }
 
 
 def test_a_grid_search_visits_every_point_once(store, notes):
