@@ -13,7 +13,7 @@ import torch
 
 from activemem import build, load_study
 from activemem.blocks.core.dropout import Dropout
-from activemem.blocks.core.initialisation import Embedding, Weight, WeightRole
+from activemem.blocks.core.initialisation import Embedding, Initialisable, Weight, WeightRole
 from activemem.blocks.core.operations import saturating_sigmoid
 from activemem.blocks.core.positions import LinearBias, sinusoids
 from activemem.blocks.layers.all_attention import Persistent
@@ -452,7 +452,7 @@ MEMORY_DEGRADATION = [
 # Blocks of language models, and Muon
 
 
-def first_values(module: torch.nn.Module, name: str) -> torch.Tensor:
+def first_values(module: Initialisable, name: str) -> torch.Tensor:
     """Return the initial values of a weight, in double precision and sorted."""
     with torch.no_grad():
         module.initialise(seeded())
