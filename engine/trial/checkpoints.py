@@ -179,8 +179,8 @@ class Checkpoint:
             return None
         if earlier.trial == self.folder.name:
             return saved
-        run = replace(saved.run, continued_from=earlier.trial, continued_after=earlier.epochs)
-        return replace(saved, run=run)
+        origin = {"continued_from": earlier.trial, "continued_after": earlier.epochs}
+        return replace(saved, run=replace(saved.run, trial=self.folder.name, **origin))
 
     def remove(self) -> None:
         """Remove the checkpoint of an ended trial. Files that cannot be deleted stay, without an error."""

@@ -55,6 +55,7 @@ def test_a_longer_training_continues_and_equals_one_from_the_start(text, tmp_pat
     assert {event.run.epoch for event in notes.of("started")} == {
         1
     }  # the evaluation after epoch 2 is another
+    assert {event.run.trial for event in notes.events} == {trial.id for trial in longer.trials}
     whole = run(text, tmp_path / "whole", 5, notes)
     trials = [trial.id for trial in longer.trials]
     assert values(store, trials) == values(whole, trials)
