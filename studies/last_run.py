@@ -33,7 +33,7 @@ from .study import (
 )
 from .text.document import Diagnostics, read_document
 from .text.errors import StudyError, StudyFault, command_line
-from .text.units import plural
+from .text.units import plural, truncate
 
 _log = logging.getLogger(__name__)
 
@@ -82,12 +82,17 @@ def load_last_run(
     except StudyError as error:
         lacking = [StudyFault(message=each) for each in _lacking_plugins(name, store)]
         failed = StudyError(f"{name} (last run)", [*lacking, *error.faults])
-        way = f"delete such levels from {record.get('path') or f'{name}.toml'}, and give its path"
+        file = truncate(record.get("path") or f"{name}.toml", _LONGEST_PATH)
+        way = f"delete such levels from {file}, and give its path"
         way = f"; an earlier version ran it: {way}; no result is lost"
         raise _with_hint(failed, "" if lacking or overrides else way) from error
     if changed is not None and not quiet:
         _note_change(changed, record.get("path"))
     return found
+
+
+_LONGEST_PATH = 300
+"""The number of characters up to which a message shows a path that a record contains."""
 
 
 def _check_sections(study: Study, store: Store, reads: Collection[str], *, quiet: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -145,7 +146,7 @@ def format_number(number: float, deviation: float) -> str:
 def sort_classes(classes: set[str]) -> list[str]:
     """Sort class names for numbering: whole numbers by value, other names alphabetically."""
     if all(each.removeprefix("-").isdecimal() for each in classes):
-        return sorted(classes, key=lambda each: (int(each), each))
+        return sorted(classes, key=lambda each: (Decimal(each), each))  # `int` refuses thousands of digits
     return sorted(classes)
 
 

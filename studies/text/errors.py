@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
@@ -110,10 +111,11 @@ def path_prefix(path: KeyPath) -> str:
     return f"{head} {keys}: " if keys else f"{head} "
 
 
-def _order(fault: StudyFault) -> tuple[int, int, str, int, tuple[str | int, ...]]:
+def _order(fault: StudyFault) -> tuple[int, int, str, int, tuple[str | Decimal, ...]]:
     """Return the sort key of a fault: first those in the file, then in options, then without a position.
 
-    Faults of one place are in the order of their messages, in which numbers count as such.
+    Faults of one place are in the order of their messages, in which numbers count as such. They may have
+    thousands of digits, which `int` refuses.
     """
     part = 2 if fault.line is None else 0 if fault.line else 1
     return (
@@ -121,7 +123,7 @@ def _order(fault: StudyFault) -> tuple[int, int, str, int, tuple[str | int, ...]
         fault.line or 0,
         fault.text if part else "",
         fault.start,
-        tuple(int(each) if each.isdecimal() else each for each in _NUMBER.split(fault.message)),
+        tuple(Decimal(each) if each.isdecimal() else each for each in _NUMBER.split(fault.message)),
     )
 
 

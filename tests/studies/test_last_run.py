@@ -8,6 +8,7 @@ import pytest
 from activemem import StudyError, load_study, open_study
 from activemem.storage import Store
 from activemem.studies import load_last_run
+from activemem.studies.text.errors import StudyFault
 
 from ..reporting.conftest import made_row
 from ..study_texts import study_text
@@ -57,6 +58,20 @@ def test_a_study_that_this_version_refuses_says_how_to_show_its_other_levels(tmp
     store.records.save("mixers", {"text": text, "overrides": [], "path": "old/mixers.toml"})
     with pytest.raises(StudyError, match=r"delete such levels from old/mixers\.toml, and give"):
         load_last_run("mixers", store)
+
+
+def test_a_recorded_path_of_thousands_of_digits_is_shortened(tmp_path):
+    store = Store(tmp_path)
+    text = TEXT.replace("conv(k=3)", "lstm(20)")
+    store.records.save("mixers", {"text": text, "overrides": [], "path": "9" * 5000})
+    with pytest.raises(StudyError, match=r"delete such levels from 9{299}…, and give"):
+        load_last_run("mixers", store)
+
+
+def test_faults_are_in_the_order_of_numbers_of_any_length():
+    messages = [f"level {number}" for number in ("9" * 5000, "10", "9", "1" + "0" * 5000)]
+    faults = StudyError("study", [StudyFault(message=each) for each in messages]).faults
+    assert [fault.message for fault in faults] == [messages[each] for each in (2, 1, 0, 3)]
 
 
 def test_a_file_that_has_changed_since_its_last_run_is_named_once(tmp_path, monkeypatch, caplog):
