@@ -460,7 +460,7 @@ class _Run:
             taken_now = self.counter.pop_claimed_elsewhere()
             if not taken_now or self.counter.ended.total() == max_trials:
                 return given_up
-            gone = self._wait(taken_now)
+            gone = self._wait({trial: run for trial, run in taken_now.items() if run.status == "elsewhere"})
             if self.counter.stop.requested:
                 return given_up
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import partial
 from hashlib import sha256
+from typing import Literal
 
 import optuna
 from optuna.trial import TrialState
@@ -260,7 +261,8 @@ class Search(TrialSource):
     def job_ended(self, job: Job, *, paused_at: int | None) -> list[Event]:
         """Record that a trial has ended or paused; compare its point, or report its end to Optuna.
 
-        A trial that has neither ended nor paused belongs to another driver, as does its point then.
+        A trial that has neither ended nor paused belongs to another driver. So does its point then, if a
+        scheduler compares it.
         """
         (tracked,) = (each for each in self._tracked.of(PointState.RUNNING_HERE) if job in each.running)
         tracked.running.remove(job)
@@ -270,9 +272,9 @@ class Search(TrialSource):
             tracked.reached[job.trial.id] = paused_at
         else:
             self._stored.refresh()
-            if self._stored.last_number(job.trial.id) < job.attempt:
-                for other in (*tracked.waiting, *tracked.paused):
-                    events.append(_left_to_others(other))
+            is_elsewhere = self._stored.last_number(job.trial.id) < job.attempt
+            if is_elsewhere and self._compares_epochs:
+                events += [_left_to_others(each, "paused") for each in (*tracked.waiting, *tracked.paused)]
                 tracked.waiting, tracked.paused = [], []
         if tracked.running or tracked.waiting:
             return events
@@ -446,5 +448,6 @@ class Search(TrialSource):
         ]
 
 
-def _left_to_others(job: Job) -> Event:
-    return Event(kind="elsewhere", run=Run(trial=job.trial.id, attempt=job.attempt, status="elsewhere"))
+def _left_to_others(job: Job, status: Literal["elsewhere", "paused"] = "elsewhere") -> Event:
+    """Return the event that another driver has a trial, or will train it, because it has the point."""
+    return Event(kind="elsewhere", run=Run(trial=job.trial.id, attempt=job.attempt, status=status))
