@@ -32,12 +32,13 @@ def temporary_paths(path: Path) -> list[Path]:
 
 
 @contextmanager
-def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
+def replacing(path: Path, folder: Path | None = None, *, flush: bool = True) -> Iterator[Path]:
     """Yield a temporary path, whose file or folder replaces `path` at the end.
 
     When the context ends, the contents are flushed, then the file is renamed, and the new name is flushed. So
     a crash of the machine leaves the complete new version or the old one. The temporary path is in `folder`,
-    by default the folder of `path`. After an exception the temporary file is removed.
+    by default the folder of `path`. After an exception the temporary file is removed. Without `flush`, a crash
+    of the machine may damage the new version.
     """
     folder = folder or path.parent
     make_folder(path.parent)
@@ -45,7 +46,10 @@ def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
     temporary = folder / temporary_name(path.name)
     try:
         yield temporary
-        put_in_place(temporary, path)
+        if flush:
+            put_in_place(temporary, path)
+        else:
+            temporary.replace(path)
     except BaseException as error:
         if isinstance(error, OSError) and error.filename is None:  # such as a full disk
             error.filename = str(path)

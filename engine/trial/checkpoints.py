@@ -18,7 +18,7 @@ import torch
 from ...storage import MetricRow, Store, trial_files
 from ...storage.checksums import sealing, verify_seal
 from ...storage.errors import DamagedError, UnreadableError
-from ...storage.files import make_folder, open_regular, replacing, temporary_name
+from ...storage.files import open_regular, replacing
 from ...storage.trial_files import STARTS_FILE
 from ...studies.planning.trials_to_run import EarlierTrial
 from ..core.run import Run
@@ -131,10 +131,8 @@ class Checkpoint:
         the machine has damaged it; a longer trial then starts from the beginning.
         """
         path = self._files.final_checkpoint_file(self.folder.name)
-        make_folder(path.parent)
-        temporary = path.with_name(temporary_name(path.name))
-        _write(temporary, saved)
-        temporary.replace(path)
+        with replacing(path, flush=False) as temporary:
+            _write(temporary, saved)
         self._place.put(path)
 
     def load(self) -> CheckpointData | None:

@@ -111,7 +111,7 @@ def test_a_node_that_is_asked_sees_its_gpus_whatever_ray_hides_from_who_asks_for
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     ray.init(address="local", num_cpus=1, num_gpus=1, include_dashboard=False, log_to_driver=False)
     try:
-        monkeypatch.setattr(cluster_nodes, "check_node", lambda *_: (os.environ["CUDA_VISIBLE_DEVICES"], 0))
+        monkeypatch.setattr(cluster_nodes, "check_node", lambda *_: os.environ["CUDA_VISIBLE_DEVICES"])
         place = StorePlace(root="/nowhere")
         seen = [
             each.problem
