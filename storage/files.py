@@ -37,8 +37,8 @@ def replacing(path: Path, folder: Path | None = None, *, flush: bool = True) -> 
 
     When the context ends, the contents are flushed, then the file is renamed, and the new name is flushed. So
     a crash of the machine leaves the complete new version or the old one. The temporary path is in `folder`,
-    by default the folder of `path`. After an exception the temporary file is removed. Without `flush`, a crash
-    of the machine may damage the new version.
+    by default the folder of `path`. After an exception the temporary file is removed. Without `flush`, a
+    crash of the machine may damage the new version.
     """
     folder = folder or path.parent
     make_folder(path.parent)
