@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import polars as pl
 
@@ -138,4 +139,6 @@ def _with_levels(outcomes: pl.DataFrame, study: Study | None) -> tuple[pl.DataFr
 
 
 def _read_lazily(read: Callable[[], pl.DataFrame | pl.LazyFrame], dataset: str) -> pl.LazyFrame:
-    return pl.defer(read, schema={name: kind for name, kind in SCHEMAS[dataset].items() if name != "study"})
+    # a lazy frame works as well, which the types of Polars do not say
+    eager = cast("Callable[[], pl.DataFrame]", read)
+    return pl.defer(eager, schema={name: kind for name, kind in SCHEMAS[dataset].items() if name != "study"})
