@@ -45,6 +45,7 @@ ActivememError              a ValueError
         CallbackError       a callback with unregistered metrics      activemem.engine.trial.training_parts
         OptimizerError      an optimiser that omits a weight          activemem.engine.optimisers.build
         PrecisionError      a precision that a device cannot use      activemem.engine.core.models
+        StartError          a trained model that cannot be a start    activemem.engine.core.start
     repair the machine
         TrackingError       a tracker that cannot be used             activemem.tracking.contract
         MachineError        a full disk, no GPU, a module missing     activemem.engine.trial.failures

@@ -65,7 +65,7 @@ WRONG = [
     'run_study("first", its.store)',
     "run_study(its.store, its.study)",
     'run_study(its.study, its.store, {"cpus": 2})',
-    "run_study(its.study, its.store, listener=print)",
+    "run_study(its.study, its.store, listener=3)",
     'run_study(its.study, its.store, max_trials="3")',
     "run_study(its.study, its.store, max_failures=0)",
     'run_study(its.study, its.store, trial_ids="0a1b")',

@@ -89,7 +89,9 @@ def _bar(share: float) -> str:
 
 def format_ended(
     trial: Trial,
-    run: Run,
+    status: str,
+    reason: str | None,
+    metrics: Mapping[str, float],
     *,
     count: tuple[int, int],
     columns: TrialNameColumns,
@@ -103,13 +105,13 @@ def format_ended(
     the metrics after each epoch, if they are known.
     """
     ended, total = count
-    outcome = headline.words(run.metrics, trial, epochs) if run.reason is None else [first_line(run.reason)]
+    outcome = headline.words(metrics, trial, epochs) if reason is None else [first_line(reason)]
     counted = f"{ended:>{len(str(total))}}/{total}"
     if point := columns.point_words(trial):
         words = [*outcome, *point]
     else:
         words = [*columns.cells(trial, _MAX_TRIAL_NAME_WIDTH), *outcome]
-    return "  ".join([f"{counted}   {run.status:<6}", *words]).rstrip()
+    return "  ".join([f"{counted}   {status:<6}", *words]).rstrip()
 
 
 def format_others(others: Sequence[Run]) -> str:
@@ -271,7 +273,9 @@ class Display:
                 case "ended":
                     self._last = format_ended(
                         self._progress.trial(run.trial),
-                        run,
+                        run.status,
+                        run.reason,
+                        run.metrics,
                         count=(self._progress.counts.total(), self._progress.total),
                         columns=self._columns,
                         headline=self._headline,

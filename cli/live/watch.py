@@ -11,7 +11,6 @@ from textwrap import wrap
 import polars as pl
 from rich.console import Console, Group
 
-from ...engine.core.run import Run
 from ...reporting.results import StudyResults
 from ...reporting.serve.store_reader import StoreReader
 from ...reporting.serve.study_now import StudyNow
@@ -128,7 +127,9 @@ class _Display:
         for number, row in enumerate(new, 1 - len(new)):
             yield format_ended(
                 trials[row["trial"]],
-                Run(trial=row["trial"], status=row["status"], reason=row["reason"], metrics=row_values(row)),
+                row["status"],
+                row["reason"],
+                row_values(row),
                 count=(now.num_ended + number, now.total),
                 columns=columns,
                 headline=self._headline,

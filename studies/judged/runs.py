@@ -48,7 +48,7 @@ _MOST_FACTORS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class JudgedRun:
     """A run: the number of its cell, its seed, and of each metric the value, the status and the reason.
 
     `item_errors` has the standard errors of metrics over test items, where the files state them.
@@ -74,7 +74,7 @@ class Runs:
     origin: str
     digest: str
     cells: tuple[Mapping[str, Level], ...]
-    runs: tuple[Run, ...]
+    runs: tuple[JudgedRun, ...]
     metrics: Mapping[str, Metric]
     steps: Mapping[str, float]
     sentences: tuple[str, ...]
@@ -221,7 +221,7 @@ def find_runs(settings: RunsSettings, rows: RunRows) -> Runs:
         ]
         history = pl.concat(courses).drop_nulls("run") if courses else None
     found = [
-        Run(
+        JudgedRun(
             cell=cell,
             seed=seeds[row],
             values={

@@ -176,7 +176,7 @@ def epochs_of(trial):
     """Return the number of epochs in a trial's checkpoint, which may be replaced at any time."""
     path = next(path for path in map(trial.__truediv__, 2 * ("state.pt", "previous.pt")) if path.exists())
     try:
-        return torch.load(path, weights_only=True)["totals"]["epochs"]
+        return torch.load(path, weights_only=True)["run"]["epoch"]
     except FileNotFoundError:
         return epochs_of(trial)
 

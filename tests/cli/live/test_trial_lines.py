@@ -36,7 +36,8 @@ def counts(progress):
 
 
 def ended_line(event, trial, count, columns, headline):
-    return display.format_ended(trial, event.run, count=count, columns=columns, headline=headline)
+    outcome = event.run.status, event.run.reason, event.run.metrics
+    return display.format_ended(trial, *outcome, count=count, columns=columns, headline=headline)
 
 
 PAIR = (

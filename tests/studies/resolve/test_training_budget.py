@@ -112,12 +112,6 @@ def test_editors_know_the_keys():
     assert '"flops"' in train
 
 
-GUESSES = {
-    "sampling": 0.1,
-    "task": {"name": "reverse_copy"},
-    "model": {"recipe": "seq2seq(gru, {decoder})"},
-    "factors": {"decoder": ["gru"]},
-}
 """A model of two sequences, which alone reads its own guesses."""
 
 BEYOND = {
@@ -144,10 +138,6 @@ BEYOND = {
         {"early_stopping": {"metric": "dev_loss", "patience": 2}},
     ),
     "average": ({"average": 0.99}, {"average": 0.9}),
-    "scheduled_sampling.double_every = 40": (
-        {**GUESSES, "scheduled_sampling": {"start": 0.01, "double_every": 40}},
-        {**GUESSES, "scheduled_sampling": {"start": 0.01, "double_every": 39}},
-    ),
 }
 """By the beginning of the note: settings that 4 epochs of 10 steps do not reach, and such that they do."""
 
