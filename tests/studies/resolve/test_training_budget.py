@@ -112,8 +112,6 @@ def test_editors_know_the_keys():
     assert '"flops"' in train
 
 
-"""A model of two sequences, which alone reads its own guesses."""
-
 BEYOND = {
     "warmup": ({"schedule": {"warmup": 41}}, {"schedule": {"warmup": 40}}),
     "cooldown": (
