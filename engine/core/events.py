@@ -63,8 +63,8 @@ class Event:
     - `epoch`: it has trained one more epoch. At most one second of its training is not on disk yet.
     - `paused`: a trial of a search waits until the scheduler has compared its point.
     - `ended`: it has ended, and its outcome is stored.
-    - `elsewhere`: this run skips it, because another process trains it or, with another status, has trained
-      it.
+    - `elsewhere`: this run skips it, because another process has it. Its status is `elsewhere` while that
+      process trains it, `paused` if it will, and `done` if it has.
 
     Of the whole run:
 
