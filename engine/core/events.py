@@ -134,6 +134,7 @@ class RunCounter:
         return taken
 
     def __call__(self, event: Event) -> None:
+        """Count an event, and pass it on."""
         match event.kind:
             case "planned":
                 self._open |= dict.fromkeys(trial.id for trial in event.trials)
@@ -318,6 +319,7 @@ class NotebookProgress:
         self._handle: Any = display(self, display_id=True)
 
     def __call__(self, event: Event) -> None:
+        """Update the output for an event."""
         now = time.monotonic()
         self._progress.on_event(event, now)
         match event.kind:
